@@ -87,18 +87,6 @@ fn barrier(late: &[u64]) -> Vec<Calls> {
     all
 }
 
-/// Of twelve ranks that come one by one, nobody knows which of the first eleven to mend.
-#[test]
-fn several_ranks_cannot_be_gone() {
-    let late: Vec<u64> = (0..12).map(|rank| 5 * rank).collect();
-    assert!(predicted(barrier(&late), &[("without_cause", "1")]).is_ok());
-    let error = predicted(barrier(&late), &[("without_cause", "2")]).unwrap_err();
-    assert!(
-        error.starts_with("rc2: nobody knows what so many ranks did"),
-        "{error}"
-    );
-}
-
 #[test]
 fn mending_one_of_two_late_ranks_gains_little() {
     let words = [

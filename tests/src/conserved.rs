@@ -48,18 +48,17 @@ pub fn differences(report: &Report) -> Vec<String> {
         let to = class.propagating_s + class.terminal_s;
         must(&format!("{name} by what comes of it"), (to, waits), 0.0);
     }
-    // Where nobody did anything longer, waits are latency; where nobody knows who did, they are for
-    // several. Of these some may not be listed.
+    // Where nobody did anything longer, waits are latency. Of these some may not be listed.
     let latency = report
         .root_causes
         .iter()
-        .filter(|root| matches!(root.activity.as_str(), "latency" | "several"));
+        .filter(|root| root.activity == "latency");
     let latency: f64 = latency.map(|root| root.direct_s).sum();
     let costs = report.delay_costs.values();
     let costs: f64 = costs.map(|costs| costs.short_s + costs.long_s).sum();
     let traced = listed + unlisted;
     must(
-        "short, long, latency and several",
+        "short, long and latency",
         (costs + latency, traced),
         unlisted,
     );

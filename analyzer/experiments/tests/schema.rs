@@ -49,36 +49,6 @@ fn scaled() -> Value {
     serde_json::from_str(&to_json(&scaling)).unwrap()
 }
 
-/// Root causes of so many ranks that none is named are told as others are.
-#[test]
-fn several_late_ranks_are_compared() {
-    let several = |wait_s: f64| {
-        let mut report = example();
-        let root = &mut report.root_causes.as_mut().unwrap()[1];
-        (root.activity, root.rank_set) = ("several".to_owned(), String::new());
-        root.ranks.clear();
-        (root.direct_s, root.severity_s) = (wait_s, wait_s);
-        report
-    };
-    let runs = [("a.json", several(1.0)), ("b.json", several(2.0))];
-    let revisions = runs.map(|(name, report)| vec![run(name, report)]);
-    let comparison = compare(revisions.to_vec(), &Options::default()).unwrap();
-    let rows = comparison.root_causes.as_ref().unwrap();
-    let row = rows.iter().find(|row| row.activity == "several").unwrap();
-    let place = row.places[1].as_ref().unwrap();
-    assert!(
-        place
-            .text
-            .starts_with("more than eight ranks at a time came late to")
-    );
-    assert_eq!(
-        (row.severity_s[0].median, row.severity_s[1].median),
-        (1.0, 2.0)
-    );
-    let value = serde_json::from_str(&to_json(&comparison)).unwrap();
-    assert_eq!(complaints(COMPARE_JSON_SCHEMA, &value), [""; 0]);
-}
-
 #[test]
 fn comparisons_are_as_the_schema_says() {
     for count in [1, 2, 5] {

@@ -198,7 +198,7 @@ impl Follower<'_> {
 /// `rc1: computation`, `rc2: MPI_File_write`.
 pub fn title(root: &RootCause) -> String {
     match &*root.activity {
-        "computation" | "latency" | "several" => format!("{}: {}", root.id, root.activity),
+        "computation" | "latency" => format!("{}: {}", root.id, root.activity),
         _ => format!("{}: {}", root.id, root.operation),
     }
 }

@@ -163,12 +163,6 @@ impl Effects {
         events: &Events,
         root: &RootCause,
     ) -> Result<()> {
-        if root.activity == "several" {
-            bail!(
-                "{}: nobody knows what so many ranks did; ask about a root cause of known ranks",
-                root.id
-            );
-        }
         let members = recorded(events, &root.rank_set)?;
         match root.activity.as_str() {
             "computation" => {

@@ -9,13 +9,12 @@ use crate::SourceLocation;
 pub struct RootCause {
     /// `rc1`, `rc2`…, the largest first.
     pub id: String,
-    /// The ranks that cause nearly all of it, as ranges; empty for `several`.
+    /// The ranks that cause nearly all of it, as ranges.
     pub rank_set: String,
     /// These ranks, the largest part first; may be cut after the largest.
     pub ranks: Vec<RootRank>,
     /// `computation`; `io`, a file operation; `call`, any other call, without its own waiting;
-    /// `latency`: the wait was longer than all that the late rank did longer; or `several`: more
-    /// than eight ranks at a time came late to this call.
+    /// or `latency`: the wait was longer than all that the late rank did longer.
     pub activity: String,
     /// The call; for computation, the call before it. Empty if there was none, and for computation
     /// in a function, which `location` tells then.
@@ -52,11 +51,11 @@ pub struct RootCause {
 
 impl RootCause {
     /// Whether a program is thinkable without it, so that its gain can be told: the network is not
-    /// of the program, and nobody knows what several ranks did.
+    /// of the program.
     pub fn can_go(&self) -> bool {
         match self.activity.as_str() {
             "computation" => self.until.is_some(),
-            activity => !matches!(activity, "latency" | "several"),
+            activity => activity != "latency",
         }
     }
 }

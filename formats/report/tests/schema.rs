@@ -31,28 +31,6 @@ fn example_is_valid_and_survives_the_structs() {
     assert_eq!(written, value);
 }
 
-/// Where more than eight ranks at a time were late, a root cause is of none.
-#[test]
-fn a_root_cause_of_several_is_valid() {
-    let mut report = example();
-    let root = &mut report.root_causes.as_mut().unwrap()[0];
-    (root.activity, root.rank_set) = ("several".to_owned(), String::new());
-    (root.ranks, root.until) = (Vec::new(), None);
-    assert!(!root.can_go());
-    let written: Value = serde_json::from_str(&report.to_json()).unwrap();
-    assert_eq!(complaints(&written), Vec::<String>::new());
-    let what = "more than eight ranks at a time came late to MPI_Recv";
-    let root = &report.root_causes.as_ref().unwrap()[0];
-    assert!(
-        laggard_report::words::root_cause(root)
-            .replace('\u{a0}', " ")
-            .starts_with(what)
-    );
-    // Nobody is named who others waited for.
-    let text = laggard_report::render_text(&report, &Default::default());
-    assert!(!text.contains("waited for no rank"), "{text}");
-}
-
 #[test]
 fn fields_keep_their_order() {
     let text = example().to_json();

@@ -34,18 +34,15 @@ pub enum Activity {
     Call,
     /// The wait was longer than all that the late rank did longer.
     Latency,
-    /// More ranks came late to a collective than are known by name.
-    Several,
 }
 
 impl Activity {
     /// All.
-    pub const ALL: [Activity; 5] = [
+    pub const ALL: [Activity; 4] = [
         Activity::Computation,
         Activity::Io,
         Activity::Call,
         Activity::Latency,
-        Activity::Several,
     ];
 
     /// The word in reports and rules.
@@ -55,7 +52,6 @@ impl Activity {
             Activity::Io => "io",
             Activity::Call => "call",
             Activity::Latency => "latency",
-            Activity::Several => "several",
         }
     }
 

@@ -49,7 +49,7 @@ struct Started {
     all: u128,
     /// By rank, the largest first.
     ranks: Vec<(u32, u128)>,
-    kind: Kind,
+    is_latency: bool,
 }
 
 impl Started {
@@ -63,7 +63,7 @@ impl Started {
         Started {
             all: root.all(),
             ranks,
-            kind: activity.kind,
+            is_latency: activity.kind == Kind::Latency,
         }
     }
 
@@ -187,7 +187,7 @@ impl Traced {
         let own = self.parts(key).map(|(at, part)| {
             let root = &self.roots[at];
             let mut ranks = root.ranks.iter();
-            let own = ranks.find(|(own, _)| *own == rank && root.kind != Kind::Latency);
+            let own = ranks.find(|(own, _)| *own == rank && !root.is_latency);
             part * own.map_or(0.0, |(_, amount)| root.share(*amount))
         });
         let is_known = self.knows(key) && share > 0.0;
@@ -206,10 +206,9 @@ impl Traced {
         by_rank.into_values().fold(0.0, f64::max).min(1.0)
     }
 
-    /// The root cause of known ranks that starts most of a finding, and its share.
+    /// The root cause that starts most of a finding, and its share.
     pub fn first(&self, key: &FindingKey) -> Option<(&RootCause, f64)> {
-        let is_known = |&(at, _): &(usize, f64)| self.roots[at].kind != Kind::Several;
-        let (at, share) = self.parts(key).find(is_known)?;
+        let (at, share) = self.parts(key).next()?;
         Some((self.rows.get(at)?, share))
     }
 }
@@ -264,7 +263,6 @@ fn subject(kind: Kind) -> rules::Activity {
         Kind::Io => rules::Activity::Io,
         Kind::Call => rules::Activity::Call,
         Kind::Latency => rules::Activity::Latency,
-        Kind::Several => rules::Activity::Several,
     }
 }
 

@@ -25,8 +25,6 @@ pub enum Kind {
     Call,
     /// None of the late location: the wait lasted longer than all that it did more.
     Latency,
-    /// None of one location: more members came late to a collective than are known by name.
-    Several,
 }
 
 /// What a location did for a while.

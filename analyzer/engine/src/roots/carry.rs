@@ -14,9 +14,7 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::roots::activities::Activities;
 use crate::roots::sums::{Longer, Roots, Victim, WaitClass};
-use crate::wire::links::{
-    Blame, Carried, Carrying, Kept, More, Named, Part, SEVERAL, Source, Wait,
-};
+use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
 use crate::wire::parcels::{Parcel, exchange};
 
 /// Parts of a ns in which costs are counted.
@@ -54,16 +52,6 @@ type Costs = SmallVec<[Cost; 4]>;
 pub fn rank_bit(rank: u32, ranks: usize) -> u64 {
     let at = u64::from(rank) * 64 / (ranks as u64).max(64);
     1 << at.min(63)
-}
-
-/// A kind of waits of a location for more than are known by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Several {
-    /// The location's number of the activity that is charged with them.
-    pub activity: u32,
-    pub victim: u32,
-    /// Bits of the waiting rank.
-    pub ranks: u64,
 }
 
 /// One location.
@@ -168,7 +156,7 @@ impl Slab {
             left.sources = sources;
         }
         let mut remaining = vec![Vec::new(); kept.counts.len()];
-        for wait in kept.waits.iter().filter(|wait| wait.agent < SEVERAL) {
+        for wait in kept.waits.iter().filter(|wait| wait.agent != NONE) {
             let of: &mut Vec<u32> = &mut remaining[wait.agent as usize];
             let at = wait.index as usize;
             if of.len() <= at {
@@ -200,7 +188,6 @@ pub struct Carrier<'j> {
     job: &'j dyn Job,
     lanes: Vec<Lane>,
     victims: Interner<Victim>,
-    several: Vec<Several>,
     /// By agent, and number that it told: the number here.
     known: Vec<Vec<u32>>,
     /// By agent, and number here: the number that was told.
@@ -213,18 +200,12 @@ pub struct Carrier<'j> {
 
 impl<'j> Carrier<'j> {
     /// Before the last slab. Waits propagate that made any others wait, or in a message alone.
-    pub fn new(
-        job: &'j dyn Job,
-        victims: Interner<Victim>,
-        several: Vec<Several>,
-        by_messages: bool,
-    ) -> Self {
+    pub fn new(job: &'j dyn Job, victims: Interner<Victim>, by_messages: bool) -> Self {
         let agents = job.agents();
         Carrier {
             job,
             lanes: Vec::new(),
             victims,
-            several,
             known: vec![Vec::new(); agents],
             told: vec![FxHashMap::default(); agents],
             by_messages,
@@ -359,11 +340,6 @@ impl<'j> Carrier<'j> {
                     let costs = self.lanes[at].costs_of(wait);
                     if wait.agent == NONE {
                         self.untraced += sum(&costs);
-                        continue;
-                    }
-                    if wait.agent == SEVERAL {
-                        let kind = &self.several[wait.index as usize];
-                        self.lanes[at].end_at(kind, wait.share, &costs);
                         continue;
                     }
                     let told = (wait.agent, wait.index);
@@ -516,22 +492,6 @@ impl Lane {
             self.caused.resize(at + 1, WaitClass::default());
         }
         &mut self.caused[at]
-    }
-
-    /// Ends a wait for more than are known by name, and the costs put on it: nobody knows what they
-    /// did longer.
-    fn end_at(&mut self, kind: &Several, share: i64, costs: &[Cost]) {
-        let own = Cost {
-            victim: kind.victim,
-            amount: share.max(0).saturating_mul(UNIT),
-            ranks: kind.ranks,
-        };
-        self.caused(own.victim).direct += own.amount as u128;
-        self.add(kind.activity, own, true);
-        for cost in costs {
-            self.caused(cost.victim).long += cost.amount.max(0) as u128;
-            self.add(kind.activity, *cost, false);
-        }
     }
 
     /// Charges the late location with a wait and with the costs put on it. Its own waits may have

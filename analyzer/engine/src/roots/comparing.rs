@@ -8,7 +8,7 @@ use crate::roots::activities::{Activity, Kind, Shared, site};
 use crate::roots::excess::{self, Other};
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::Late;
-use crate::wire::links::{Blame, Kept, Link, More, SEVERAL, Side, Source, Spending, Spent, Wait};
+use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Spent, Wait};
 use crate::wire::parcels::exchange;
 
 impl Sweep<'_> {
@@ -37,13 +37,13 @@ impl Sweep<'_> {
         let job = self.search.job;
         let me = job.agent();
         let mut out: Vec<Sides> = (0..job.agents()).map(|_| Sides::default()).collect();
-        for &(agent, index) in told.iter().filter(|(agent, _)| *agent < SEVERAL) {
+        for &(agent, index) in told.iter().filter(|(agent, _)| *agent != NONE) {
             out[agent as usize].expect(index);
         }
         for walker in &self.walkers {
             for (_, side, times) in &walker.waits {
                 let (agent, index) = told[side.index as usize];
-                if agent >= SEVERAL || side.count == NONE {
+                if agent == NONE || side.count == NONE {
                     continue;
                 }
                 let times = &walker.times[times.start as usize..times.end as usize];

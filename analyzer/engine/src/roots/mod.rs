@@ -110,7 +110,6 @@ impl Search<'_> {
             names,
             members,
             victims,
-            several,
             untraced,
             mut load,
             sets,
@@ -119,7 +118,7 @@ impl Search<'_> {
         let walkers = walkers.into_par_iter();
         let mut walked: Vec<Walked> = walkers.map(|walker| walker.finish(&members)).collect();
         let mut path = self.path(&mut walked, (&names, sets), &mut load)?;
-        let mut carrier = Carrier::new(self.job, victims, several.values, !self.folds);
+        let mut carrier = Carrier::new(self.job, victims, !self.folds);
         let mut stretches: Vec<Piece> = Vec::new();
         let mut before = kept.into_iter().rev();
         let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.take(at)));

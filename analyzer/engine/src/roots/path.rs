@@ -120,7 +120,7 @@ pub struct Path<'j> {
 /// Where the path leaves the waiting calls of a location. `links` are by enter and time.
 pub fn jumps(lane: u32, links: &[Link], jumps: &mut Vec<(u32, Jump)>) {
     for call in links.chunk_by(|a, b| a.enter == b.enter) {
-        let known = call.iter().filter(|link| link.is_known());
+        let known = call.iter().filter(|link| link.late_rank != NONE);
         let last = known.max_by_key(|link| link.time);
         jumps.extend(last.filter(|link| link.time > link.since()).map(|link| {
             let jump = Jump {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
-use crate::roots::activities::{Activity, Kind, Site};
+use crate::roots::activities::{Activity, Site};
 use crate::roots::carry::UNIT;
 use crate::roots::impact::CriticalPath;
 
@@ -22,7 +22,7 @@ pub struct Root {
     pub direct: u128,
     /// Of waits for others that waited for this one.
     pub indirect: u128,
-    /// By late location: rank, thread. None, if more were late than are known.
+    /// By late location: rank, thread.
     pub ranks: FxHashMap<(u32, u32), u128>,
     /// By waiting call: costs, and bits of the ranks.
     pub victims: FxHashMap<Victim, (u128, u64)>,
@@ -112,9 +112,7 @@ impl Roots {
             true => root.direct += amount,
             false => root.indirect += amount,
         }
-        if activity.kind != Kind::Several {
-            *root.ranks.entry(location).or_default() += amount;
-        }
+        *root.ranks.entry(location).or_default() += amount;
         let of_victim = root.victims.entry(victim).or_default();
         of_victim.0 += amount;
         of_victim.1 |= ranks;

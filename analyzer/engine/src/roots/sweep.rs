@@ -9,7 +9,6 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::replay::rank::Rank;
 use crate::roots::activities::Shared;
-use crate::roots::carry::Several;
 use crate::roots::load::Load;
 use crate::roots::members::Members;
 use crate::roots::path::Sets;
@@ -17,7 +16,7 @@ use crate::roots::sums::Victim;
 use crate::roots::telling::{Team, teams};
 use crate::roots::walk::{Late, Walker};
 use crate::roots::{Search, lanes, path};
-use crate::wire::links::{Jump, Kept, Link, SEVERAL};
+use crate::wire::links::{Jump, Kept, Link};
 
 /// The search under way.
 pub(super) struct Sweep<'s> {
@@ -32,8 +31,6 @@ pub(super) struct Sweep<'s> {
     pub(super) members: Members,
     pub(super) shared: Shared,
     pub(super) victims: Interner<Victim>,
-    /// Kinds of waits for more than are known.
-    pub(super) several: Interner<Several>,
     /// Waits for nobody that is known, by pattern, ns.
     pub(super) untraced: FxHashMap<u16, u128>,
     pub(super) load: Load,
@@ -110,7 +107,6 @@ impl<'s> Sweep<'s> {
             members,
             shared: Shared::default(),
             victims: Interner::default(),
-            several: Interner::default(),
             untraced: FxHashMap::default(),
         }
     }
@@ -168,23 +164,11 @@ impl<'s> Sweep<'s> {
         for (link, _) in links.iter().zip(&told).filter(|(_, told)| told.0 == NONE) {
             self.lose(link.pattern, link.share);
         }
-        self.lose_unfound(&links, &told);
         for (late, _) in whole.iter().zip(charged).filter(|(_, charged)| !charged) {
             let victim = self.victims.values[late.victim as usize];
             self.lose(victim.pattern, late.share);
         }
         kept
-    }
-
-    /// Waits for more than are known, of calls that were not found.
-    pub(super) fn lose_unfound(&mut self, links: &[Link], told: &[(u32, u32)]) {
-        let waits = self.walkers.iter().flat_map(|walker| &walker.waits);
-        let unfound = waits.filter(|(_, side, _)| side.count == NONE);
-        let places = unfound.map(|(_, side, _)| side.index as usize);
-        let places: Vec<usize> = places.filter(|&at| told[at].0 == SEVERAL).collect();
-        for at in places {
-            self.lose(links[at].pattern, links[at].share);
-        }
     }
 
     /// Nobody is charged with a wait.

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use crate::basics::ends::NONE;
-use crate::roots::activities::{Activity, Kind, Site, site};
-use crate::roots::carry::{Several, rank_bit};
+use crate::roots::activities::{Site, site};
+use crate::roots::carry::rank_bit;
 use crate::roots::lanes;
 use crate::roots::sums::Victim;
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::{self, Late};
-use crate::wire::links::{Leaving, Link, SEVERAL, Telling, Told};
+use crate::wire::links::{Leaving, Link, Telling, Told};
 use crate::wire::parcels::exchange;
 
 impl Sweep<'_> {
@@ -29,23 +29,6 @@ impl Sweep<'_> {
         let told = links.iter().zip(lane_of).map(|(link, &lane)| {
             let agent = match link.late_rank {
                 NONE => None,
-                SEVERAL => {
-                    let walker = &mut self.walkers[lane as usize];
-                    let call = site(walker.thread, link.signature);
-                    let kind = Several {
-                        activity: walker.activities.number(Activity {
-                            kind: Kind::Several,
-                            begin: call,
-                            until: Site::default(),
-                        }),
-                        victim: self.victims.number(Victim {
-                            pattern: link.pattern,
-                            call,
-                        }),
-                        ranks: rank_bit(link.rank, ranks),
-                    };
-                    return (SEVERAL, self.several.number(kind));
-                }
                 rank => self.search.agent_of(rank),
             };
             let Some(agent) = agent else {

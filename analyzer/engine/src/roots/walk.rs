@@ -426,7 +426,7 @@ impl<'a> Walker<'a> {
         }
         self.last.0 = self.last.0.max(link.time);
         let order = self.sums.order + 1;
-        if !link.is_known() {
+        if link.late_rank == NONE {
             self.waits_alone = true;
             self.waits.push((
                 order,

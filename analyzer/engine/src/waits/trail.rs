@@ -1,8 +1,8 @@
 //! The wait states of a thread, for the search for root causes: who waited for whom, and when.
 
 use crate::basics::ends::NONE;
-use crate::waits::charging::{Loss, Sink, WaitState, Whom};
-use crate::wire::links::{Link, SEVERAL};
+use crate::waits::charging::{Sink, WaitState, Whom};
+use crate::wire::links::Link;
 
 /// Every wait for another party, one link for each of them.
 #[derive(Debug, Default)]
@@ -58,43 +58,28 @@ impl Sink for Trail {
                 ..nobody
             });
         }
-        let several = several(loss).min(left);
-        if several > 0 {
-            // More were missing, until no more were than are known.
-            let last = self.0[first..].last().map(|link| link.time);
-            let until = match last {
-                Some(last) => last.saturating_sub(loss.severity - several),
-                None => waiting.since.saturating_add(several),
-            };
-            let until = until.max(waiting.since + 1).min(waiting.leave);
-            let (enter, looked) = at(until);
-            self.0.push(Link {
-                share: several,
-                late_rank: SEVERAL,
-                enter,
-                looked,
-                time: until,
+        let known = &mut self.0[first..];
+        let is_group = loss.left != i64::MAX && matches!(loss.whom, Whom::Several(_));
+        match known.len() as i64 {
+            _ if left == 0 => {}
+            1.. if is_group => divide(known, left),
+            _ => self.0.push(Link {
+                share: left,
                 ..nobody
-            });
-        }
-        if left > several {
-            self.0.push(Link {
-                share: left - several,
-                ..nobody
-            });
+            }),
         }
     }
 }
 
-/// Time in which more members of a collective were missing than are known by name, ns.
-fn several(loss: &Loss<'_>) -> i64 {
-    match loss.whom {
-        Whom::Several(known) => {
-            let known = known.iter().map(|(share, _)| share);
-            (loss.severity - known.sum::<i64>()).max(0)
-        }
-        _ => 0,
-    }
+/// Divides time in which more members of a collective were missing than are known: those that are
+/// known were missing, too.
+fn divide(known: &mut [Link], time: i64) {
+    let count = known.len() as i64;
+    known.iter_mut().for_each(|link| link.share += time / count);
+    known
+        .iter_mut()
+        .take((time % count) as usize)
+        .for_each(|link| link.share += 1);
 }
 
 /// The late parties with their shares of a wait of this `severity`, ns.

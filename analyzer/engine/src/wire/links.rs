@@ -1,11 +1,7 @@
 //! Messages between agents in the search for root causes.
 
-use crate::basics::ends::NONE;
 use crate::wire::packing::{Mask, Pack, Packer, Unpacker, entries};
 use crate::wire::parcels::{Parcel, parcels};
-
-/// In place of a rank or agent: more members of a collective were late than are known by name.
-pub const SEVERAL: u32 = NONE - 1;
 
 entries! {
     /// A wait for one late party, or for nobody known.
@@ -25,7 +21,7 @@ entries! {
         left: i64,
         /// Number of the late call in its location.
         event: u64,
-        /// World rank of the late party; `NONE` if it is unknown, or [`SEVERAL`].
+        /// World rank of the late party; `NONE` if it is unknown.
         late_rank: u32,
         /// Signature of the waiting call.
         signature: u32,
@@ -189,21 +185,14 @@ entries! {
         order: u64,
         /// The waiting time, ns.
         share: i64,
-        /// Its number; of those for [`SEVERAL`] that of their kind.
+        /// Its number.
         index: u32,
         /// The location.
         lane: u32,
-        /// The agent of the late party; `NONE` if nobody is known, or [`SEVERAL`].
+        /// The agent of the late party; `NONE` if nobody is known.
         agent: u32,
         /// Which pattern.
         pattern: u16,
-    }
-}
-
-impl Link {
-    /// Whether the late party is known by name.
-    pub fn is_known(&self) -> bool {
-        self.late_rank < SEVERAL
     }
 }
 

@@ -44,7 +44,6 @@ pub(crate) fn what(root: &RootCause) -> String {
                 finding::place(&root.location)
             )
         }
-        ("several", _) => format!("more than eight ranks at a time came late to {begin}"),
         _ => format!("{ranks} took longer in {begin}"),
     }
 }
