@@ -112,9 +112,9 @@ fn root_causes_need_room() {
     generate(&settings, trace).unwrap();
     let laggard = process::built("laggard", "LAGGARD_BIN").unwrap();
     let mut whole = analyze(&mut Command::new(&laggard), trace);
-    // Links to root causes, and the hints that follow from them.
+    // Links to root causes, and the hints that follow from them or promise what a replay gains.
     for found in &mut whole.bottlenecks {
-        (found.root_causes, found.hints) = Default::default();
+        (found.root_causes, found.hints, found.advice) = Default::default();
     }
     let roots = whole.root_causes.take();
     assert!(roots.is_some_and(|roots| !roots.is_empty()));
@@ -124,7 +124,7 @@ fn root_causes_need_room() {
         let mut command = process::mpirun(agents);
         let mut without = analyze(command.arg("env").arg(tmpdir).arg(&laggard), trace);
         for found in &mut without.bottlenecks {
-            found.hints = Vec::new();
+            (found.hints, found.advice) = Default::default();
         }
         assert_eq!((&without.root_causes, without.untraced_s), (&None, None));
         assert_eq!(without.unlisted_s, None);

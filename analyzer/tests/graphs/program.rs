@@ -329,9 +329,10 @@ impl Machine {
         let left = self.left(rank, late);
         let own = &self.done[rank][at];
         let is_receiver = own.waits.iter().any(|wait| wait.class == "late_receiver");
-        // Alone, the last one is charged as Scalasca does: a sender counts from its own leave.
+        // Alone, the last one is charged as Scalasca does: a sender counts from its own leave, or from
+        // that of the look that was late.
         let own = match is_receiver && !self.shares {
-            true => own.leave,
+            true => look.unwrap_or(own.leave),
             false => look.map_or(left, |end| left.min(end)),
         };
         self.met(rank, With::Rank(late.0), at, Some(own));
