@@ -237,8 +237,68 @@ fn probes_look_at_a_channel() {
         r
     });
     assert_eq!(total(&report, "late_sender_polled"), 40 * MS as i64);
-    let polling = report.anomalies.iter().find(|row| row.id == "polling");
-    assert_eq!(polling.map(|row| row.count), Some(1000));
+    assert_eq!(total(&report, "looked_in_vain"), 15 * MS as i64);
+}
+
+/// Looks for what never comes are waits for nobody known, and what others waited for them is, too.
+#[test]
+fn looks_that_never_find_anything_wait() {
+    let trace = |gap: u64| {
+        move || {
+            let mut r = ranks(2);
+            let lonely = r[1].irecv(20, 0, 9, MS);
+            for look in 0..1_000 {
+                let begin = 10 * MS + look * (US + gap);
+                r[1].call(21, vain(number::MPI_Test), begin, begin + US);
+            }
+            let until = 10 * MS + 1_000 * (US + gap);
+            r[1].cancel(22, lonely, until, until + 2 * US);
+            r[1].send(23, 0, 5, until + MS, until + MS + US);
+            r[0].recv(10, 1, 5, 10 * MS, until + MS + US);
+            r
+        }
+    };
+    // Shorter than ten looks of 1 us each. Nothing lies between the last one and the end.
+    let found_s = 1_000 * (US + 9 * US) - 9 * US;
+    let looked = report(trace(9 * US));
+    assert_eq!(total(&looked, "looked_in_vain"), found_s as i64);
+    let found = found(&looked, "looked_in_vain");
+    assert_eq!((found.location.line, found.causes.len()), (21, 0));
+    assert_eq!(total(&looked, "late_sender"), 11 * MS as i64);
+    // Rank 0 waited for rank 1, which looked for 10 ms of the 11.
+    let untraced = looked.untraced_s.unwrap() * 1e9;
+    assert!(
+        (untraced - 2.0 * found_s as f64).abs() < 0.02 * MS as f64,
+        "{untraced}"
+    );
+    let location = &looked.locations[1];
+    assert_eq!(location.wait_s, found_s as f64 / 1e9);
+    assert!(location.wait_s <= location.communication_s, "{location:?}");
+    assert_eq!(looked.wait_classes["unknown"].untraced_s, location.wait_s);
+    // Now and then is no wait.
+    let driven = report(trace(10 * US));
+    assert_eq!(total(&driven, "looked_in_vain"), 0);
+    assert!(driven.untraced_s.unwrap() < 1e-6, "{:?}", driven.untraced_s);
+}
+
+/// A place where the program gave up may find something else later.
+#[test]
+fn what_is_found_later_was_not_looked_for_before_it_was_posted() {
+    let report = report(|| {
+        let mut r = ranks(2);
+        let lonely = r[1].irecv(20, 0, 9, MS);
+        r[1].looks(21, number::MPI_Test, 10 * MS, 20 * MS, 100 * US);
+        r[1].cancel(21, lonely, 20 * MS, 20 * MS + US);
+        let request = r[1].irecv(20, 0, 5, 21 * MS);
+        r[1].looks(21, number::MPI_Test, 30 * MS, 60 * MS, 100 * US);
+        r[1].test(21, &[request], 60 * MS, 60 * MS + US);
+        r[0].send(10, 1, 5, 60 * MS, 60 * MS + US);
+        // Nine looks are too few.
+        r[1].looks(21, number::MPI_Test, 70 * MS, 70 * MS + 900 * US, 100 * US);
+        r
+    });
+    assert_eq!(total(&report, "looked_in_vain"), 10 * MS as i64);
+    assert_eq!(total(&report, "late_sender_polled"), 30 * MS as i64);
 }
 
 #[test]

@@ -138,6 +138,7 @@ patterns! {
     49 WaitOnValuePolled = polled::WAIT_ON_VALUE_POLLED;
     50 WaitOnLockPolled = polled::WAIT_ON_LOCK_POLLED;
     51 PartnerWithoutTrace = unexplained::PARTNER_WITHOUT_TRACE;
+    52 LookedInVain = polled::LOOKED_IN_VAIN;
 }
 
 impl PatternId {
@@ -168,7 +169,7 @@ impl PatternId {
             }
             WaitAtShmemBarrier | WaitOnValue | WaitOnLock | CompetingPut | CompetingGet => "shmem",
             WaitForProgress => "progress",
-            PartnerWithoutTrace => "unknown",
+            PartnerWithoutTrace | LookedInVain => "unknown",
             child => PatternId::from_id(child.row().parent).map_or("other", PatternId::class),
         }
     }

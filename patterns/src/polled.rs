@@ -87,6 +87,21 @@ polled! {
         "the last of the other PEs gave the lock back";
 }
 
+pub(crate) static LOOKED_IN_VAIN: Pattern = Pattern {
+    id: "looked_in_vain",
+    parent: "lost",
+    name: "Looked in vain",
+    summary: "A program looked again and again for something that no later look there found.",
+    description: "The program waited for what never came, or it went on in another way: it gave up, \
+        cancelled the request, or waited in one call at last. Who was waited for is not known. \
+        Looks that lie far apart are no wait: such a program only drives the library.",
+    condition: "ten looks or more at one place, with no more between two of them than counts as \
+        looking, and no later look there that found what these looked for",
+    severity: "time in these looks and between them",
+    unit: Unit::Seconds,
+    part: Part::Within,
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
