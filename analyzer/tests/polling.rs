@@ -395,6 +395,83 @@ fn a_variable_is_looked_at_until_it_is_written() {
     assert_eq!(found.causes[0].because, "computed 50.0 ms before it wrote");
 }
 
+/// Nobody is known to have written it: as in a single call that waits for a value.
+#[test]
+fn looks_at_a_variable_that_nobody_wrote_are_unexplained() {
+    let trace = |writes: u64| {
+        move || {
+            let mut r = ranks(2);
+            let put = |address| Signature {
+                send: Endpoint {
+                    peer: 1,
+                    tag: 1,
+                    bytes: 8,
+                },
+                ..on_memory(shmem("shmem_long_p"), 0, address)
+            };
+            let one = Record::extension_u64(Extension::Value, 1);
+            for write in 0..writes {
+                let address = if write == 0 { 64 } else { 128 };
+                let begin = 50 * MS + write * 10 * US;
+                r[0].extended(10, put(address), &[one], (begin, begin + US));
+            }
+            let vain = on_memory(shmem("shmem_long_test"), flags::UNSUCCESSFUL, 64);
+            r[1].looks_at(21, vain, 10 * MS, 60 * MS);
+            let test = on_memory(shmem("shmem_long_test"), 0, 64);
+            r[1].extended(21, test, &[one], (60 * MS, 60 * MS + US));
+            r
+        }
+    };
+    let of = |report: &Report| {
+        let unexplained = report.sums().in_calls.unwrap().unexplained_s * 1e9;
+        (
+            total(report, "wait_on_value_polled"),
+            unexplained.round() as i64,
+        )
+    };
+    assert_eq!(of(&report(trace(0))), (0, 50 * MS as i64));
+    assert_eq!(of(&report(trace(16))).0, 40 * MS as i64);
+    // More are forgotten if a slab ended meanwhile, but the wait is not.
+    let with = |round_records| {
+        let mut options = AnalyzeOptions {
+            round_records,
+            ..AnalyzeOptions::default()
+        };
+        options.settings.all = true;
+        of(&analyze_with(trace(17)(), &options))
+    };
+    assert_eq!(with(None).0, 40 * MS as i64);
+    assert_eq!(with(Some(1)), (0, 50 * MS as i64));
+}
+
+/// Only the last holders are known, but the lock was held all the time.
+#[test]
+fn forgotten_holders_of_a_lock_are_nobody() {
+    let report = report(|| {
+        let mut r = ranks(3);
+        let lock = |operation, more| on_memory(operation, more, 64);
+        for hold in 0..20 {
+            let holder = &mut r[(hold % 2) as usize];
+            let begin = (5 + 5 * hold) * MS;
+            let end = begin + 5 * MS - 3 * US;
+            holder.call(10, lock(shmem("shmem_set_lock"), 0), begin, begin + US);
+            holder.call(11, lock(shmem("shmem_clear_lock"), 0), end, end + US);
+        }
+        let vain = lock(shmem("shmem_test_lock"), flags::UNSUCCESSFUL);
+        r[2].looks_at(20, vain, 10 * MS, 105 * MS);
+        let end = 105 * MS + 2 * US;
+        r[2].call(20, lock(shmem("shmem_test_lock"), 0), 105 * MS, end);
+        r[2].call(21, lock(shmem("shmem_clear_lock"), 0), 106 * MS, 107 * MS);
+        r
+    });
+    let waited = total(&report, "wait_on_lock_polled");
+    assert_eq!(waited, (95 * MS - 3 * US) as i64);
+    let found = found(&report, "wait_on_lock_polled");
+    let known: f64 = found.causes.iter().map(|cause| cause.severity_s).sum();
+    // 16 of 5 ms.
+    assert!((known - 0.080).abs() < 20e-6, "{:?}", found.causes);
+}
+
 #[test]
 fn a_lock_is_tried_until_its_holders_gave_it_back() {
     let report = report(|| {
