@@ -63,6 +63,36 @@ fn a_test_loop_waits_until_the_send() {
     assert!(report.anomalies.is_empty(), "{:?}", report.anomalies);
 }
 
+/// Who looks for a message without data only synchronises.
+#[test]
+fn looks_for_messages_without_data_have_patterns_of_their_own() {
+    let polled = |bytes: u64| {
+        let report = report(|| {
+            let mut r = ranks(2);
+            let mut late = send(number::MPI_Send, 1, 5);
+            late.send.bytes = bytes;
+            r[0].call(10, late, 60 * MS, 61 * MS);
+            let request = r[1].irecv(20, 0, 5, MS);
+            r[1].looks(21, number::MPI_Test, 10 * MS, 61 * MS, 100 * US);
+            r[1].test(21, &[request], 61 * MS, 61 * MS + US);
+            let mut blocked = send(number::MPI_Issend, 0, 6);
+            blocked.flags |= flags::POSTS;
+            blocked.send.bytes = bytes;
+            r[1].call(22, blocked, 62 * MS, 62 * MS + US);
+            r[1].looks(23, number::MPI_Test, 70 * MS, 100 * MS, 100 * US);
+            r[1].test(23, &[request + 1], 100 * MS, 100 * MS + US);
+            r[0].recv(11, 1, 6, 90 * MS, 100 * MS);
+            r
+        });
+        let ids = ["late_sender", "late_receiver"];
+        ids.map(|id| ["_polled", "_sync_polled"].map(|end| total(&report, &format!("{id}{end}"))))
+    };
+    let [sent, posted] = [50, 20].map(|ms| (ms * MS) as i64);
+    assert_eq!(polled(0), [[0, sent], [0, posted]]);
+    // The receives have the same buffer.
+    assert_eq!(polled(4), [[sent, 0], [posted, 0]]);
+}
+
 /// The critical path leaves a rank that looks in vain, as it leaves one that waits in one call.
 #[test]
 fn the_critical_path_leaves_looks_for_the_late_rank() {
