@@ -231,6 +231,8 @@ impl Own {
     ) -> Result<Partial> {
         let causes = self.deal_causes(job, agent_of)?;
         let caused = self.count_caused(&causes);
+        let received = pairs::received(&self.pairs, job, agent_of)?;
+        pairs::know_better(&mut self.locations, &received);
         let ranks = agent_of.iter().filter(|&&agent| agent != NONE).count();
         let computed = imbalance::shares(job, &self.computed, ranks as u64)?;
         let walls = listing::walls(&self.locations);

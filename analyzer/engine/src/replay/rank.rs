@@ -79,9 +79,9 @@ impl<'a> Rank<'a> {
         for thread in &mut self.recorded.threads {
             thread.stream.fill(until, alone, &mut thread.columns);
             thread.history.extend(&thread.columns, &thread.rows);
-            let (rows, tables) = (&thread.rows, (&thread.paths[..], &thread.lists[..]));
+            let (rows, paths, lists) = (&thread.rows, &thread.paths, &thread.lists);
             let polling = &mut thread.polling;
-            polling.extend(&thread.columns, rows, tables, &thread.stream);
+            polling.extend(&thread.columns, rows, paths, lists, &thread.stream);
             thread.following.extend(&thread.columns, &thread.rows);
             let signatures = thread.stream.location().definitions.signatures();
             thread

@@ -331,7 +331,8 @@ impl Polling {
         &mut self,
         columns: &Columns,
         rows: &[Row],
-        (paths, lists): (&[PathKey], &[Vec<(u32, u32)>]),
+        paths: &[PathKey],
+        lists: &[Vec<(u32, u32)>],
         stream: &Stream,
     ) {
         self.ended.clear();
