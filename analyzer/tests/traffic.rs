@@ -73,10 +73,41 @@ fn messages_are_counted_with_and_without_data() {
     assert_eq!(traffic(0), expected);
     let expected = Messages {
         receives: 2,
-        received_bytes: 16,
+        // One of the messages had no data.
+        received_bytes: 8,
         ..Messages::default()
     };
     assert_eq!(traffic(1), expected);
+}
+
+/// A buffer may be larger than the message: the sender knows.
+#[test]
+fn what_arrived_counts_and_not_the_buffer() {
+    let received = |messages: usize, threads: u32| {
+        let mut r = ranks(2);
+        let mut large = receive(number::MPI_Irecv, 0, 5);
+        large.flags |= flags::POSTS;
+        large.receive.bytes = 1000;
+        r[1].call(20, large, MS, MS + 1);
+        r[1].waitall(21, &[(0, None)], 3 * MS, 4 * MS);
+        for message in 0..messages as u64 {
+            r[0].send(10, 1, 5, (1 + message) * MS, (1 + message) * MS + 1);
+        }
+        if threads == 2 {
+            let mut second = Calls::new(1, 1, 2);
+            second.recv(22, 0, 6, 5 * MS, 6 * MS);
+            r.push(second);
+            r[0].send(11, 1, 6, 7 * MS, 8 * MS);
+        }
+        let report = analyze(r);
+        let locations = report.locations.iter().filter(|one| one.rank == 1);
+        let of = |one: &LocationTimes| one.traffic.clone().unwrap().two_sided.received_bytes;
+        locations.map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(received(1, 1), [8]);
+    // Which of two messages was received, and by which thread, the sums do not tell.
+    assert_eq!(received(2, 1), [1000]);
+    assert_eq!(received(1, 2), [1000, 8]);
 }
 
 #[test]

@@ -138,6 +138,10 @@ patterns! {
     49 WaitOnValuePolled = polled::WAIT_ON_VALUE_POLLED;
     50 WaitOnLockPolled = polled::WAIT_ON_LOCK_POLLED;
     51 PartnerWithoutTrace = unexplained::PARTNER_WITHOUT_TRACE;
+    52 LookedInVain = polled::LOOKED_IN_VAIN;
+    53 LateSenderSyncPolled = polled::LATE_SENDER_SYNC_POLLED;
+    54 LateReceiverSyncPolled = polled::LATE_RECEIVER_SYNC_POLLED;
+    55 EarlyWaitSyncPolled = polled::EARLY_WAIT_SYNC_POLLED;
 }
 
 impl PatternId {
@@ -168,7 +172,7 @@ impl PatternId {
             }
             WaitAtShmemBarrier | WaitOnValue | WaitOnLock | CompetingPut | CompetingGet => "shmem",
             WaitForProgress => "progress",
-            PartnerWithoutTrace => "unknown",
+            PartnerWithoutTrace | LookedInVain => "unknown",
             child => PatternId::from_id(child.row().parent).map_or("other", PatternId::class),
         }
     }
@@ -190,7 +194,9 @@ impl PatternId {
         use PatternId::*;
         match self {
             LateSender => LateSenderPolled,
+            LateSenderSync => LateSenderSyncPolled,
             LateReceiver => LateReceiverPolled,
+            LateReceiverSync => LateReceiverSyncPolled,
             WaitAtBarrier => WaitAtBarrierPolled,
             WaitAtNxn => WaitAtNxnPolled,
             LateBroadcast => LateBroadcastPolled,
@@ -199,7 +205,8 @@ impl PatternId {
             EarlyScan => EarlyScanPolled,
             WaitAtCommManagement => WaitAtCommManagementPolled,
             WaitAtCollectiveIo => WaitAtCollectiveIoPolled,
-            EarlyWait | EarlyWaitSync => EarlyWaitPolled,
+            EarlyWait => EarlyWaitPolled,
+            EarlyWaitSync => EarlyWaitSyncPolled,
             WaitOnValue => WaitOnValuePolled,
             WaitOnLock => WaitOnLockPolled,
             other => other,
@@ -216,8 +223,8 @@ impl PatternId {
 
     /// Whether it is one of the waits by polling: the time lies in several calls, and between them.
     pub fn is_polled(self) -> bool {
-        (PatternId::LateSenderPolled as u8..=PatternId::WaitOnLockPolled as u8)
-            .contains(&(self as u8))
+        (PatternId::LateSenderPolled..=PatternId::WaitOnLockPolled).contains(&self)
+            || (PatternId::LateSenderSyncPolled..=PatternId::EarlyWaitSyncPolled).contains(&self)
     }
 
     /// Whether its time is waiting for another party.
@@ -372,9 +379,7 @@ mod tests {
         for &pattern in PatternId::ALL {
             let polled = pattern.polled();
             assert_eq!(polled.polled(), polled);
-            // A part without data is in the same child as the whole.
-            let is_part = pattern == PatternId::EarlyWaitSync;
-            if polled != pattern && !is_part {
+            if polled != pattern {
                 children += 1;
                 assert!(polled.is_polled() && polled.is_waiting());
                 assert_eq!(polled.unpolled(), pattern);

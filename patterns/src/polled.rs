@@ -87,6 +87,36 @@ polled! {
         "the last of the other PEs gave the lock back";
 }
 
+polled! {
+    LATE_SENDER_SYNC_POLLED = "late_sender_sync_polled" of "late_sender_sync",
+        "Late sender, empty message, polled":
+        "A rank looked for a message without data that had not been sent yet.",
+        "the send was entered";
+    LATE_RECEIVER_SYNC_POLLED = "late_receiver_sync_polled" of "late_receiver_sync",
+        "Late receiver, empty message, polled":
+        "A rank looked whether its send without data was complete; the receive was not posted yet.",
+        "the receive was posted";
+    EARLY_WAIT_SYNC_POLLED = "early_wait_sync_polled" of "early_wait_sync",
+        "Early wait without transfers, polled":
+        "A target looked whether its epoch was over; an origin that transferred nothing had not ended.",
+        "the last origin ended its epoch";
+}
+
+pub(crate) static LOOKED_IN_VAIN: Pattern = Pattern {
+    id: "looked_in_vain",
+    parent: "lost",
+    name: "Looked in vain",
+    summary: "A program looked again and again for something that no later look there found.",
+    description: "The program waited for what never came, or it went on in another way: it gave up, \
+        cancelled the request, or waited in one call at last. Who was waited for is not known. \
+        Looks that lie far apart are no wait: such a program only drives the library.",
+    condition: "ten looks or more at one place, with no more between two of them than counts as \
+        looking, and no later look there that found what these looked for",
+    severity: "time in these looks and between them",
+    unit: Unit::Seconds,
+    part: Part::Within,
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

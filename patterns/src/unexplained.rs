@@ -10,7 +10,7 @@ pub(crate) static UNEXPLAINED: Pattern = Pattern {
     description: "What is left of the time in calls beyond what patterns charge and beyond what \
         the calls cost. With more ranks than processors it probably is waiting for a processor; \
         else data still under way, the network, another job, or a process without a trace. \
-        In OpenSHMEM also a single wait for a value that no recorded call wrote (shmem_ptr), for a \
+        In OpenSHMEM also a single wait, or looks, for a value that no recorded call wrote (shmem_ptr), for a \
         lock that nobody held, or a slow transfer that met nobody.",
     condition: "the calls of an operation at a place took longer, all together, than what \
         patterns charge there and what they may cost: 1.5 times what the baseline table says, or \

@@ -31,6 +31,7 @@ programs! {
     early_scan_two_late: "early_scan_two_late.c";
     empty_epochs: "empty_epochs.c";
     empty_messages: "empty_messages.c";
+    empty_polled: "empty_polled.c";
     fortran_mpif: "fortran_mpif.f";
     fortran_mpif_free: "fortran_mpif_free.f90";
     fortran_posix_io: "fortran_posix_io.f90";

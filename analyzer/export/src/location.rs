@@ -332,6 +332,10 @@ fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
     if known.has(flags::ON_FILES) {
         return Told::of_files();
     }
+    // Records tell of tests of requests that found nothing, but of no such look at a window.
+    if known.operation == calls::number::MPI_Win_test && known.has(flags::UNSUCCESSFUL) {
+        return Told::default().in_vain(Some(0));
+    }
     let has_parameter = call.shape == Shape::Fence
         || matches!(
             call.generic,

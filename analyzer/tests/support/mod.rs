@@ -356,6 +356,16 @@ impl Calls {
         self.call(line, signature, enter, leave);
     }
 
+    /// A test that finds a receive cancelled.
+    pub fn cancel(&mut self, line: u32, request: u64, enter: u64, leave: u64) {
+        let signature = Signature {
+            operation: number::MPI_Test,
+            completes: self.list(&[(request, OUTCOME_CANCELLED)]),
+            ..Signature::default()
+        };
+        self.call(line, signature, enter, leave);
+    }
+
     /// Writes the file.
     pub fn write(&mut self, directory: &Path) {
         let mut writer = self.writer.take().unwrap();

@@ -53,7 +53,8 @@ pub struct Messages {
     pub sent_bytes: u64,
     /// Receives.
     pub receives: u64,
-    /// Bytes received.
+    /// Bytes received. If the location received all that was sent to its rank, these are as the
+    /// senders say; else a receive that was posted before has the bytes of its buffer.
     pub received_bytes: u64,
 }
 

@@ -231,6 +231,8 @@ impl Own {
     ) -> Result<Partial> {
         let causes = self.deal_causes(job, agent_of)?;
         let caused = self.count_caused(&causes);
+        let received = pairs::received(&self.pairs, job, agent_of)?;
+        pairs::know_better(&mut self.locations, &received);
         let ranks = agent_of.iter().filter(|&&agent| agent != NONE).count();
         let computed = imbalance::shares(job, &self.computed, ranks as u64)?;
         let walls = listing::walls(&self.locations);
@@ -270,8 +272,6 @@ impl ProfileSums {
         self.once.1 = self.once.1.saturating_add(other.once.1);
         self.members_missing |= other.members_missing;
         self.members = self.members.max(other.members);
-        self.polls = self.polls.saturating_add(other.polls);
-        self.polled = self.polled.saturating_add(other.polled);
     }
 }
 
@@ -302,22 +302,16 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
             .locations
             .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
         let mut between: FxHashMap<(u16, PathKey), u64> = FxHashMap::default();
-        for polled in thread.polling.sums() {
-            let (operation, path) = name(polled.signature);
+        for (signature, looked) in thread.polling.between() {
+            let (operation, path) = name(signature);
             let sum = between.entry((operation, path)).or_default();
-            *sum = sum.saturating_add(polled.between);
-            let times = place.ok().map(|at| &mut partial.locations[at]);
-            let is_much = times.is_some_and(|times| {
+            *sum = sum.saturating_add(looked);
+            if let Some(times) = place.ok().map(|at| &mut partial.locations[at]) {
                 let inside = &mut times.inside[TimeClass::of(operation) as usize];
-                *inside = inside.saturating_add(polled.between);
-                polled.is_much(times.wall())
-            });
-            let sums = partial.profile.entry((operation, path)).or_default();
-            sums.total = sums.total.saturating_add(polled.between);
-            if is_much {
-                sums.polls = sums.polls.saturating_add(polled.calls);
-                sums.polled = sums.polled.saturating_add(polled.time);
+                *inside = inside.saturating_add(looked);
             }
+            let sums = partial.profile.entry((operation, path)).or_default();
+            sums.total = sums.total.saturating_add(looked);
         }
         if let Ok(at) = place {
             let Profiled {
@@ -406,7 +400,7 @@ pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
     paths.extend(hanging::paths(&own.hanging));
     let named = own.profile.iter().filter(|((operation, _), sums)| {
         let is_lossy = lossy.binary_search(operation).is_ok();
-        is_lossy || sums.polls > 0 || sums.once.0 > 0
+        is_lossy || sums.once.0 > 0
     });
     paths.extend(named.map(|((_, path), _)| *path));
     paths

@@ -2,8 +2,13 @@
 
 use std::cmp::Reverse;
 
+use anyhow::Result;
+use laggard_comm::Job;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+
+use crate::basics::ends::NONE;
+use crate::judge::profile::LocationTimes;
 
 /// Pairs that are listed: those with most bytes.
 const MOST: usize = 1024;
@@ -29,6 +34,49 @@ pub struct Pairs {
 pub fn add(sum: &mut Sent, (messages, bytes): Sent) {
     sum.0 = sum.0.saturating_add(messages);
     sum.1 = sum.1.saturating_add(bytes);
+}
+
+/// What all ranks sent to those of this agent, by receiver. Collective.
+pub fn received(own: &Own, job: &dyn Job, agent_of: &[u32]) -> Result<FxHashMap<u32, Sent>> {
+    let mut parcels: Vec<FxHashMap<u32, Sent>> = vec![FxHashMap::default(); job.agents()];
+    for (&(_, to), &sent) in own {
+        let agent = agent_of.get(to as usize).filter(|&&agent| agent != NONE);
+        if let Some(&agent) = agent {
+            add(parcels[agent as usize].entry(to).or_default(), sent);
+        }
+    }
+    let mut here = std::mem::take(&mut parcels[job.agent()]);
+    if job.agents() == 1 {
+        return Ok(here);
+    }
+    let packed = parcels.iter().map(|parcel| match parcel.is_empty() {
+        true => Ok(Vec::new()),
+        false => postcard::to_stdvec(parcel),
+    });
+    let packed = packed.collect::<Result<Vec<_>, _>>()?;
+    for bytes in job.exchange(packed).iter().filter(|b| !b.is_empty()) {
+        for (to, sent) in postcard::from_bytes::<FxHashMap<u32, Sent>>(bytes)? {
+            add(here.entry(to).or_default(), sent);
+        }
+    }
+    Ok(here)
+}
+
+/// A receive only knows its buffer where it was posted before. Where a rank received all that was
+/// sent to it, and in one thread, the senders know better. `locations` ascend by rank.
+pub fn know_better(locations: &mut [LocationTimes], received: &FxHashMap<u32, Sent>) {
+    for threads in locations.chunk_by_mut(|a, b| a.rank == b.rank) {
+        let threads = threads.iter_mut().map(|one| (one.rank, &mut one.traffic));
+        let mut receiving = threads.filter(|(_, traffic)| traffic.receives > 0);
+        let (Some((rank, traffic)), None) = (receiving.next(), receiving.next()) else {
+            continue;
+        };
+        if let Some(&(messages, bytes)) = received.get(&rank)
+            && messages == traffic.receives
+        {
+            traffic.two_sided.received = bytes;
+        }
+    }
 }
 
 impl Pairs {

@@ -79,10 +79,6 @@ pub struct ProfileSums {
     pub members_missing: bool,
     /// Most participants of a call.
     pub members: u32,
-    /// Looks for what never came, if they took much of a location's time.
-    pub polls: u64,
-    /// Time spent in and between them.
-    pub polled: u64,
 }
 
 /// The profile of all locations of one or more agents.

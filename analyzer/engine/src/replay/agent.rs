@@ -162,6 +162,9 @@ impl<'a> Agent<'a> {
         self.ranks.par_iter_mut().for_each(|rank| {
             rank.messages.release_past();
             charge_collectives(rank, groups, hosts);
+            if last {
+                rank.charge_looks(hosts);
+            }
             rank.messages.asker.name(last, hosts);
         });
         self.groups.trim();

@@ -1,6 +1,7 @@
 //! Completions in pass one: ties Wait* and Test* to posted requests, and numbers the receives whose
 //! channel they tell.
 
+use laggard_patterns::PatternId;
 use laggard_trace::{Event, OUTCOME_CANCELLED};
 
 use crate::basics::ends::NONE;
@@ -9,6 +10,7 @@ use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::rows::{Outcome, Row};
 use crate::stream::thread::Posted;
+use crate::waits::charging::{Hosts, Loss, Waiting};
 use crate::waits::log::{Ended, Subject};
 
 impl Rank<'_> {
@@ -254,5 +256,25 @@ impl Rank<'_> {
     pub fn finish(&mut self) {
         self.messages.abandoned = self.messages.deferred.abandon_unresolved();
         self.number_deferred(None);
+    }
+
+    /// Charges the looks that never found anything, after the last call.
+    pub fn charge_looks(&mut self, hosts: Hosts<'_>) {
+        let rank = self.recorded.rank;
+        let charged = self.messages.asker.charged.iter_mut();
+        for (at, (thread, charged)) in (0..).zip(self.recorded.threads.iter_mut().zip(charged)) {
+            for (signature, looks) in thread.polling.in_vain() {
+                let waiting = Waiting {
+                    rank,
+                    thread: at,
+                    enter: looks.last,
+                    since: looks.begin,
+                    leave: looks.end,
+                    signature,
+                };
+                let loss = Loss::sure(PatternId::LookedInVain, looks.looked, None);
+                charged.charge(hosts, waiting, loss);
+            }
+        }
     }
 }

@@ -79,9 +79,9 @@ impl<'a> Rank<'a> {
         for thread in &mut self.recorded.threads {
             thread.stream.fill(until, alone, &mut thread.columns);
             thread.history.extend(&thread.columns, &thread.rows);
-            let (rows, paths) = (&thread.rows, &thread.paths);
+            let (rows, paths, lists) = (&thread.rows, &thread.paths, &thread.lists);
             let polling = &mut thread.polling;
-            polling.extend(&thread.columns, rows, paths, &thread.stream);
+            polling.extend(&thread.columns, rows, paths, lists, &thread.stream);
             thread.following.extend(&thread.columns, &thread.rows);
             let signatures = thread.stream.location().definitions.signatures();
             thread
@@ -235,7 +235,7 @@ impl<'a> Rank<'a> {
                 let row = *row;
                 let list = row.completes;
                 let questions = thread.listed(list);
-                let episode = self.looked(&mut call, &row, None);
+                let episode = self.looked(&mut call, &row);
                 let mut call = call.waiting(&row);
                 self.messages.asker.begin(&mut call, questions);
                 self.messages.asker.looked(&call, episode);
@@ -291,15 +291,12 @@ impl<'a> Rank<'a> {
 
     /// The looks in vain that this call ended. All of them are asked about: the filters judge calls
     /// one by one.
-    fn looked(&mut self, call: &mut CallAt, row: &Row, event: Option<&Event>) -> Option<Episode> {
+    fn looked(&mut self, call: &mut CallAt, row: &Row) -> Option<Episode> {
         if !row.looks {
             return None;
         }
         let thread = &mut self.recorded.threads[call.thread as usize];
-        let mut episode = thread.polling.ended_by(call.number)?;
-        if let Some(first) = thread.first_completed(row.completes, event) {
-            episode.since_post(first);
-        }
+        let episode = thread.polling.ended_by(call.number)?;
         if episode.begin()? >= episode.found {
             return None;
         }
@@ -309,7 +306,7 @@ impl<'a> Rank<'a> {
 
     /// Takes a call that matters for matching.
     fn take(&mut self, mut call: CallAt, row: &Row, event: Option<&Event>) {
-        let episode = self.looked(&mut call, row, event);
+        let episode = self.looked(&mut call, row);
         if row.memory != Memory::Nothing {
             let memory = &mut self.memory;
             return memory.on_memory(&self.recorded, &call, row, event, episode);

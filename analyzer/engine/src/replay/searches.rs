@@ -137,13 +137,18 @@ impl Open {
             let late = self.held.iter().map(|held| held.detail);
             let shares: Vec<(i64, Detail)> = shares.zip(late).collect();
             let parts = shares.iter().map(|(share, _)| *share);
+            let known = parts.fold(0, i64::saturating_add);
+            // Holders before these are forgotten. Else one of the looks would have got the lock.
+            let is_full = self.episode.is_some() && self.held.len() == lock::KEPT;
+            let last = self.held.last().filter(|_| is_full);
+            let held = last.map_or(0, |last| last.until - watch.enter);
             losses.0.push(Lost {
                 left: i64::MAX,
                 pattern: match of_window {
                     true => PatternId::LockContention,
                     false => PatternId::WaitOnLock,
                 },
-                severity: parts.fold(0, i64::saturating_add),
+                severity: known.max(held),
                 late: None,
                 shares,
                 doubt: 0,
@@ -350,11 +355,14 @@ impl Watching {
             let interval = Interval::new(watch.enter, watch.leave);
             let is_known = open.best.is_some() || !open.held.is_empty();
             // An archive may not tell the address.
-            if !is_known && open.episode.is_some() {
+            if !is_known && !watch.is_of_window() && (watch.address != 0 || watch.is_user()) {
+                let episode = open.episode.as_ref();
+                let looked = episode.map(|episode| episode.before(episode.found));
+                let waited = looked.unwrap_or(interval.duration());
+                charged.charge(hosts, waiting, Loss::unexplained(waited));
                 continue;
             }
-            if !is_known && !watch.is_of_window() && (watch.address != 0 || watch.is_user()) {
-                charged.charge(hosts, waiting, Loss::unexplained(interval.duration()));
+            if !is_known && open.episode.is_some() {
                 continue;
             }
             let losses = open.losses();

@@ -206,18 +206,6 @@ pub fn build(
             anomalies.add("clock_violation", level, count, detail);
         }
     }
-    for (&(operation, path), sums) in &merged.profile {
-        if sums.polls > 0 {
-            let detail = format!(
-                "{} in calls that looked for what never came (not counted as waiting: for whom is not \
-                 known)",
-                duration(sums.polled as f64 / 1e9)
-            );
-            anomalies
-                .add("polling", Level::Info, sums.polls, detail)
-                .place(operation, path);
-        }
-    }
     for wrong in &options.rules.complaints {
         let detail = format!("line {}: {}; left out", wrong.line, wrong.text);
         anomalies

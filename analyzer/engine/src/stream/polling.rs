@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use laggard_patterns::polled::is_looking;
 use laggard_trace::calls::number;
-use laggard_trace::{Event, PEER_ANY, Signature, TAG_ANY, flags};
+use laggard_trace::{Event, OUTCOME_CANCELLED, PEER_ANY, Signature, TAG_ANY, flags};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -18,34 +18,12 @@ use crate::basics::intern::PathKey;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::rows::Row;
 
-/// Least share of a location's time for looking at what never came to be reported.
-const SHARE: f64 = 0.05;
-/// Fewer calls are no polling.
+/// Fewer looks in a row, with nothing but looking between them, are no wait if they never find
+/// anything: such a program only drives the library now and then.
 const CALLS: u64 = 10;
 /// Most stretches of an episode that are told apart. Those with the least time between them are
 /// taken as one, in which looks are spread evenly.
 const STRETCHES: usize = 16;
-
-/// Looks at a place that never found anything, and all time between looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Polled {
-    /// A signature of the looks.
-    pub signature: u32,
-    /// Looks that were in vain to the end.
-    pub calls: u64,
-    /// Time of these, ns.
-    pub time: u64,
-    /// Time between looks that counts as looking, ns. After looks in vain to the end it does not:
-    /// such a program may only drive the library, or do something else.
-    pub between: u64,
-}
-
-impl Polled {
-    /// Whether it is much for a location that ran `wall` ns.
-    pub fn is_much(&self, wall: u64) -> bool {
-        self.calls >= CALLS && self.time as f64 >= SHARE * wall as f64
-    }
-}
 
 /// Whether calls of this signature look, and in vain.
 pub fn looks(signature: &Signature) -> Option<bool> {
@@ -67,6 +45,8 @@ pub struct Look {
     pub begin: i64,
     /// That time, ns.
     pub before: i64,
+    /// Whether all of the time since the look before counts as looking.
+    pub follows: bool,
     /// Number of looks.
     pub calls: u64,
     /// Time between enter and leave that counts as looking, ns.
@@ -132,20 +112,21 @@ impl Looks {
         let look = self.shortest.map_or(look, |shortest| shortest.min(look));
         self.shortest = Some(look);
         let looked = if is_looking(gap, look) { whole } else { inside };
-        let (begin, before) = left.map_or((enter, 0), |(left, off)| {
+        let (begin, before, follows) = left.map_or((enter, 0, false), |(left, off)| {
             let gap = (enter - left).max(0);
             let off = off.clamp(0, gap);
             // To go to sleep and to wake up takes time, too.
             match is_looking(gap - off, look) || gap - off < gap / 8 {
-                true => (enter - gap, gap),
-                false if off > 0 => (enter - gap, off),
-                false => (enter, 0),
+                true => (enter - gap, gap, true),
+                false if off > 0 => (enter - gap, off, false),
+                false => (enter, 0, false),
             }
         });
         Some(Look {
             is_vain,
             begin,
             before,
+            follows,
             calls: calls as u64,
             looked,
             between: (looked - inside) + before,
@@ -154,12 +135,16 @@ impl Looks {
 }
 
 /// A part of an episode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stretch {
-    begin: i64,
-    end: i64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// Its begin, ns.
+    pub begin: i64,
+    /// Its end, ns.
+    pub end: i64,
     /// Time in it that counts as looking, ns.
-    looked: i64,
+    pub looked: i64,
+    /// Enter of its last look, ns.
+    pub last: i64,
     /// Number of requests that the thread had posted before.
     posts: u64,
 }
@@ -173,6 +158,14 @@ pub struct Episode {
     pub found: i64,
 }
 
+impl Stretch {
+    /// Adds the next one.
+    fn join(&mut self, next: &Stretch) {
+        self.looked += next.looked;
+        (self.end, self.last) = (next.end, next.last);
+    }
+}
+
 impl Episode {
     fn add(&mut self, stretch: Stretch) {
         let is_dense = |s: &Stretch| s.looked == s.end - s.begin;
@@ -181,7 +174,7 @@ impl Episode {
             is_next && is_dense(last) && is_dense(&stretch)
         };
         if let Some(last) = self.stretches.last_mut().filter(follows) {
-            (last.end, last.looked) = (stretch.end, last.looked + stretch.looked);
+            last.join(&stretch);
             return;
         }
         self.stretches.push(stretch);
@@ -193,14 +186,20 @@ impl Episode {
             let least = (0..).zip(gaps).min_by_key(|&(at, gap)| (gap, at));
             let at = least.map_or(0, |(at, _)| at);
             let next = self.stretches.remove(at + 1);
-            let kept = &mut self.stretches[at];
-            (kept.end, kept.looked) = (next.end, kept.looked + next.looked);
+            self.stretches[at].join(&next);
         }
     }
 
-    /// Forgets looks before the request with this number was posted.
-    pub fn since_post(&mut self, number: u64) {
-        self.stretches.retain(|stretch| stretch.posts > number);
+    /// Takes the looks after the request with this number was posted, or all, and leaves the rest.
+    fn since_post(&mut self, number: Option<u64>) -> Episode {
+        let is_since = |stretch: &Stretch| number.is_none_or(|number| stretch.posts > number);
+        let all = std::mem::take(&mut self.stretches).into_iter();
+        let (since, rest) = all.partition(is_since);
+        self.stretches = rest;
+        Episode {
+            stretches: since,
+            found: 0,
+        }
     }
 
     /// When it began, ns.
@@ -251,13 +250,31 @@ fn place(signature: &Signature, path: PathKey, event: Option<&Event>) -> Place {
     (signature.operation, path, object)
 }
 
+/// Looks in a row at one place, with nothing but looking between them, in vain so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    stretch: Stretch,
+    calls: u64,
+    /// Time between looks, ns.
+    between: u64,
+    /// Number of the row of the location's looks.
+    row: u64,
+}
+
 /// Looks at one place.
 #[derive(Debug, Default)]
 struct Looking {
+    /// A signature of looks in vain.
+    signature: u32,
+    /// Looks since one found something.
     episode: Episode,
-    polled: Polled,
-    /// Time between looks of this episode that counts as looking if it finds something, ns.
-    between: u64,
+    /// Time between looks that counts as looking, ns: of all episodes that found something, and of
+    /// this one, if it does.
+    between: (u64, u64),
+    run: Run,
+    /// Runs of looks that no later one explains, and the time between looks of those since one found
+    /// something, ns.
+    vain: (Episode, u64),
 }
 
 /// Polling of a location.
@@ -270,6 +287,8 @@ pub struct Polling {
     /// By place.
     looking: Vec<Looking>,
     looks: Looks,
+    /// Number of the row of looks, see [`Run`].
+    row: u64,
     /// Requests posted so far.
     posts: u64,
     /// Episodes that ended in this slab, with the numbers of the calls that ended them.
@@ -287,7 +306,7 @@ impl Polling {
             let place = place(signature, *path, None);
             if *polling.numbers.entry(place).or_insert(next) == next {
                 polling.looking.push(Looking::default());
-                polling.looking[next as usize].polled.signature = id;
+                polling.looking[next as usize].signature = id;
             }
         }
         if !polling.looking.is_empty() {
@@ -307,8 +326,15 @@ impl Polling {
         known.copied()
     }
 
-    /// Takes the calls of a new slab.
-    pub fn extend(&mut self, columns: &Columns, rows: &[Row], paths: &[PathKey], stream: &Stream) {
+    /// Takes the calls of a new slab. `lists` are the requests that calls complete, by id.
+    pub fn extend(
+        &mut self,
+        columns: &Columns,
+        rows: &[Row],
+        paths: &[PathKey],
+        lists: &[Vec<(u32, u32)>],
+        stream: &Stream,
+    ) {
         self.ended.clear();
         if self.places.is_empty() {
             return;
@@ -322,9 +348,9 @@ impl Polling {
             let Some(row) = rows.get(signature) else {
                 continue;
             };
-            let (enter, leave) = (columns.enter[at], columns.leave[at]);
-            let look = self.looks.take(row, (enter, leave), event, stream);
-            if let Some(look) = look {
+            let times = (columns.enter[at], columns.leave[at]);
+            if let Some(look) = self.looks.take(row, times, event, stream) {
+                self.row += u64::from(!look.follows);
                 let number = match event {
                     Some(event) if event.address.is_some() || event.receive_endpoint.is_some() => {
                         let place = place(&signatures[signature], paths[signature], Some(event));
@@ -332,29 +358,20 @@ impl Polling {
                     }
                     _ => self.places.get(signature).copied(),
                 };
-                let is_in_vain = is_vain(row);
                 let found = number.and_then(|number| self.looking.get_mut(number as usize));
-                // A look that finds something at once is no waiting.
-                if let Some(found) = found.filter(|found| is_in_vain || found.polled.calls > 0) {
-                    found.add(&look, (enter, leave), self.posts);
-                    if is_in_vain {
-                        found.polled.calls = found.polled.calls.saturating_add(look.calls);
-                        let time = (look.looked + look.before).max(0) as u64;
-                        found.polled.time = found.polled.time.saturating_add(time);
-                    } else {
-                        let episode = std::mem::take(&mut found.episode);
-                        (found.polled.calls, found.polled.time) = (0, 0);
-                        let between = std::mem::take(&mut found.between);
-                        found.polled.between = found.polled.between.saturating_add(between);
-                        let number = columns.number + at as u64;
-                        self.ended.push_back((
-                            number,
-                            Episode {
-                                found: enter,
-                                ..episode
-                            },
-                        ));
+                if look.is_vain {
+                    if let Some(found) = found {
+                        found.add(&look, times, self.posts);
+                        found.run_on(&look, times, (self.posts, self.row));
                     }
+                } else if let Some(found) = found
+                    // A look that finds something at once is no waiting.
+                    && found.episode.begin().is_some()
+                    && let Some(first) = found_by(listed(lists, row), event, self.posts)
+                {
+                    found.add(&look, times, self.posts);
+                    let episode = found.end(times.0, first);
+                    self.ended.push_back((columns.number + at as u64, episode));
                 }
             }
             self.posts += u64::from(row.has(flags::POSTS));
@@ -375,25 +392,120 @@ impl Polling {
             .map(|(_, episode)| episode)
     }
 
-    /// The places.
-    pub fn sums(&self) -> impl Iterator<Item = Polled> {
-        self.looking.iter().map(|looking| looking.polled)
+    /// Signatures of looks with the time between them that counts as looking, ns.
+    pub fn between(&self) -> impl Iterator<Item = (u32, u64)> {
+        let looking = self.looking.iter();
+        looking.map(|looking| {
+            let all = looking.between.0.saturating_add(looking.vain.1);
+            (looking.signature, all)
+        })
+    }
+
+    /// The looks that never found anything, with their signatures. There must be no more calls.
+    pub fn in_vain(&mut self) -> impl Iterator<Item = (u32, &Stretch)> {
+        self.looking.iter_mut().flat_map(|looking| {
+            looking.close();
+            let stretches = looking.vain.0.stretches.iter();
+            stretches.map(|stretch| (looking.signature, stretch))
+        })
     }
 }
 
+/// The requests that calls of a row complete, with their outcomes.
+fn listed<'l>(lists: &'l [Vec<(u32, u32)>], row: &Row) -> &'l [(u32, u32)] {
+    let listed = lists.get(row.completes as usize);
+    listed.map_or(&[], Vec::as_slice)
+}
+
+/// What a look that completes the requests `listed` and those of its `event` found: the number of
+/// the first request, if it is one of this thread. `None`: nothing, requests were cancelled. The
+/// thread had posted so many before.
+fn found_by(listed: &[(u32, u32)], event: Option<&Event>, posts: u64) -> Option<Option<u64>> {
+    let mut first = None;
+    let (mut all, mut cancelled) = (0, 0);
+    let extended = event.map_or(&[][..], |event| &event.completed).iter();
+    let extended = extended.map(|c| (c.delta, c.outcome, c.thread.is_none()));
+    let listed = listed
+        .iter()
+        .map(|&(delta, outcome)| (delta, outcome, true));
+    for (delta, outcome, is_own) in listed.chain(extended) {
+        all += 1;
+        if outcome == OUTCOME_CANCELLED {
+            cancelled += 1;
+        } else if is_own {
+            first = first.max(Some(delta));
+        }
+    }
+    let first = first.and_then(|delta| posts.checked_sub(u64::from(delta)));
+    (all == 0 || cancelled < all).then_some(first)
+}
+
 impl Looking {
-    /// Adds a record of looks.
+    /// Adds a record of looks to the episode.
     fn add(&mut self, look: &Look, (enter, leave): (i64, i64), posts: u64) {
-        self.between = self.between.saturating_add(look.between.max(0) as u64);
+        let between = look.between.max(0) as u64;
+        self.between.1 = self.between.1.saturating_add(between);
         let stretch = |begin, end, looked| Stretch {
             begin,
             end,
             looked,
+            last: enter,
             posts,
         };
         if look.begin < enter {
             self.episode.add(stretch(look.begin, enter, look.before));
         }
         self.episode.add(stretch(enter, leave, look.looked));
+    }
+
+    /// Adds looks in vain to the run, or begins another one with them.
+    fn run_on(&mut self, look: &Look, (enter, leave): (i64, i64), (posts, row): (u64, u64)) {
+        let is_dense = look.looked == leave - enter;
+        if self.run.row != row || !is_dense {
+            self.close();
+        }
+        if !is_dense {
+            return;
+        }
+        let (begin, before) = match look.follows {
+            true => (look.begin, look.before),
+            false => (enter, 0),
+        };
+        let next = Stretch {
+            begin,
+            end: leave,
+            looked: before + look.looked,
+            last: enter,
+            posts,
+        };
+        match self.run.calls {
+            0 => self.run.stretch = next,
+            _ => self.run.stretch.join(&next),
+        }
+        let run = &mut self.run;
+        (run.row, run.calls) = (row, run.calls.saturating_add(look.calls));
+        let between = look.between - look.before + before;
+        run.between = run.between.saturating_add(between.max(0) as u64);
+    }
+
+    /// Ends the run.
+    fn close(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if run.calls >= CALLS {
+            self.vain.0.add(run.stretch);
+            self.vain.1 = self.vain.1.saturating_add(run.between);
+        }
+    }
+
+    /// Ends the episode: a look found something that was posted as request `first`, if it was.
+    fn end(&mut self, found: i64, first: Option<u64>) -> Episode {
+        // Looks before that were for something else.
+        let episode = std::mem::take(&mut self.episode).since_post(first);
+        self.close();
+        self.vain.0.since_post(first);
+        self.vain.1 = 0;
+        let (sum, between) = self.between;
+        self.between = (sum.saturating_add(between), 0);
+        Episode { found, ..episode }
     }
 }

@@ -1,6 +1,5 @@
 //! One thread of a rank in pass one: its calls and requests under way.
 
-use laggard_trace::Event;
 use rustc_hash::FxHashMap;
 
 use crate::basics::intern::PathKey;
@@ -107,18 +106,6 @@ impl<'a> Thread<'a> {
     #[inline(always)]
     pub(crate) fn post(&mut self, posted: Posted) {
         self.posted.push(posted);
-    }
-
-    /// Number of the first request that a call with this completion list and `event` completes.
-    pub(crate) fn first_completed(&self, list: u32, event: Option<&Event>) -> Option<u64> {
-        let listed = self.lists.get(list as usize).into_iter().flatten();
-        let completed = event.map_or(&[][..], |event| &event.completed).iter();
-        let own = completed.filter(|completion| completion.thread.is_none());
-        let deltas = listed
-            .map(|(delta, _)| *delta)
-            .chain(own.map(|own| own.delta));
-        let first = deltas.max()?;
-        self.next_post().checked_sub(u64::from(first))
     }
 
     /// Number of requests on a completion list.

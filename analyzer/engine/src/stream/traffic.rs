@@ -23,7 +23,8 @@ impl Bytes {
     }
 }
 
-/// Sums over calls. A receive has the bytes of its buffer, where the call did not know better.
+/// Sums over calls. A receive has the bytes of its buffer, where neither the call nor the senders
+/// know better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     pub two_sided: Bytes,

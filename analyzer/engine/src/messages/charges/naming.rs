@@ -69,9 +69,12 @@ impl Calls {
                 },
                 (None, Some(late)) if let Some(episode) = episode => {
                     let known = Some(late.detail).filter(|detail| detail.rank != NONE);
+                    let is_empty = known.is_some_and(|late| late.empty != 0);
                     let pattern = match sender {
+                        None if late.message == EMPTY => PatternId::LateReceiverSync,
                         None => PatternId::LateReceiver,
                         Some(late) if late.tag < 0 => self.epoch_of(slot, late).0,
+                        Some(_) if is_empty => PatternId::LateSenderSync,
                         Some(_) => PatternId::LateSender,
                     };
                     let lost = Lost {
