@@ -6,6 +6,7 @@ mod support;
 use laggard_baselines::{Entry, Point, Table};
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
+use laggard_report::RootCause;
 use laggard_trace::calls::number;
 use laggard_trace::{Endpoint, Signature, WORLD, flags};
 use laggard_whatif::{Change, Outcome, Prediction, Scenario, predict};
@@ -711,10 +712,21 @@ fn made(count: usize, steps: &[Step], change: impl Fn(usize, u64) -> u64) -> (Ve
     (calls, end as i64)
 }
 
+/// The first root causes that an analysis finds, without advice.
+fn first_causes(calls: Vec<Calls>) -> Vec<RootCause> {
+    let causes = analyze(calls).root_causes.unwrap();
+    let first = causes.into_iter().take(5).map(|cause| RootCause {
+        hints: Vec::new(),
+        ..cause
+    });
+    first.collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// The program with a faster rank takes as long as predicted from the one without.
+    /// The program with a faster rank takes as long as predicted from the one without, and has the
+    /// root causes that were predicted.
     #[test]
     fn predictions_are_what_happens(
         (steps, fast) in (2..6usize).prop_flat_map(|n| (steps(n), (0..n, Just(n)))),
@@ -730,11 +742,14 @@ proptest! {
         let half = |time: u64| (time as f64 / 2.0).round() as u64;
         let quarter = |time: u64| (time as f64 / 4.0).round() as u64;
         let expected = [
-            made(count, &steps, |rank, time| if rank == fast { half(time) } else { time }).1,
-            made(count, &steps, |_, time| quarter(time)).1,
-            end,
+            made(count, &steps, |rank, time| if rank == fast { half(time) } else { time }),
+            made(count, &steps, |_, time| quarter(time)),
+            made(count, &steps, |_, time| time),
         ];
-        let found = gains(calls, &words);
-        prop_assert_eq!(found, expected.map(|mended| end - mended));
+        let prediction = predicted(calls, &words).unwrap();
+        for (outcome, (mended, last)) in prediction.scenarios.iter().zip(expected) {
+            prop_assert_eq!((outcome.gain_s * 1e9).round() as i64, end - last);
+            prop_assert_eq!(outcome.root_causes.as_deref(), Some(&first_causes(mended)[..]));
+        }
     }
 }

@@ -69,6 +69,7 @@ impl Sweep<'_> {
             self.end_deferred(lane);
         }
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.enter);
+        self.moves(lane, call.enter);
         if call.kind.shape == Shape::Finalize {
             lane.times.end.clone_from(&lane.now);
             lane.is_measured = false;
@@ -204,6 +205,9 @@ impl Sweep<'_> {
         if depends {
             self.bind(lane, known.site);
         }
+        if call.finds {
+            self.moves_looks(lane, call);
+        }
         self.begins(lane);
         let ideal = on_ideal_network(call, rest);
         for (now, &is_ideal) in lane.now.iter_mut().zip(&self.ideal) {
@@ -240,6 +244,7 @@ impl Sweep<'_> {
         }
         lane.now[RECORDED] = call.leave;
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.leave);
+        self.moves(lane, call.leave);
         if call.kind.shape == Shape::Init && lane.times.end.is_empty() && !lane.is_measured {
             lane.times.begin.clone_from(&lane.now);
             lane.is_measured = true;
@@ -295,7 +300,32 @@ impl Sweep<'_> {
         }
     }
 
-    /// Waits for what was not waited for at once.
+    /// A location has come to this recorded moment.
+    #[inline]
+    fn moves(&self, lane: &mut Lane, recorded: i64) {
+        for (scenario, moves) in lane.moves.iter_mut().enumerate() {
+            moves.push(recorded, lane.now[self.columns.of(scenario)]);
+        }
+    }
+
+    /// A look that found something begins earlier than it did, or those before it looked for longer.
+    #[cold]
+    fn moves_looks(&self, lane: &mut Lane, call: &Call) {
+        let vain = lane.before.filter(|before| before.is_vain);
+        for (scenario, moves) in lane.moves.iter_mut().enumerate() {
+            let now = lane.now[self.columns.of(scenario)];
+            let by = now - moves.ns(call.enter);
+            match vain {
+                Some(last) if by > 0 => moves.longer((last.enter, last.leave), by),
+                // It is the look itself that waits.
+                None if by > 0 => {}
+                _ => moves.push(call.enter, now),
+            }
+        }
+    }
+
+    /// Waits for what was not waited for at once. In the times of the changed run that is a part of
+    /// the call before.
     pub(crate) fn end_deferred(&mut self, lane: &mut Lane) {
         for deferred in lane.deferred.drain(..) {
             let (column, now) = (deferred.column, &mut lane.now[deferred.column]);
@@ -312,6 +342,10 @@ impl Sweep<'_> {
                 }
             }
             *now += wait + deferred.own;
+            let scenario = self.columns.scenario(column);
+            if let Some(moves) = scenario.and_then(|scenario| lane.moves.get_mut(scenario)) {
+                moves.later(wait + deferred.own);
+            }
         }
     }
 
