@@ -15,22 +15,6 @@ use support::*;
 
 const MS: u64 = 1_000_000;
 
-fn init() -> Signature {
-    Signature {
-        operation: number::MPI_Init,
-        ..Signature::default()
-    }
-}
-
-fn finalize() -> Signature {
-    Signature {
-        operation: number::MPI_Finalize,
-        flags: flags::COLLECTIVE,
-        group: WORLD,
-        ..Signature::default()
-    }
-}
-
 /// The last member of a collective has all the blame.
 fn last_alone() -> AnalyzeOptions {
     let mut options = AnalyzeOptions {

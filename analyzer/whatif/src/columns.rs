@@ -33,18 +33,7 @@ impl Columns {
 
     /// The column of a scenario.
     pub fn of(self, scenario: usize) -> usize {
-        SCENARIOS + scenario * self.of_one()
-    }
-
-    /// The scenario that a column is of, unless its network is ideal.
-    pub fn scenario(self, column: usize) -> Option<usize> {
-        let at = column.checked_sub(SCENARIOS)?;
-        (!self.is_ideal(column)).then_some(at / self.of_one())
-    }
-
-    /// Columns of a scenario.
-    fn of_one(self) -> usize {
-        1 + usize::from(self.is_whole)
+        SCENARIOS + scenario * (1 + usize::from(self.is_whole))
     }
 
     /// The column of the same on an ideal network.

@@ -93,7 +93,8 @@ fn predicted(
         let mut replayed = replay::replay(events, graph, &effects, is_whole, moves)?;
         let mut found = outcome::prediction(events, part, &replayed);
         if moves {
-            for (at, outcome) in found.scenarios.iter_mut().enumerate() {
+            let searched = found.scenarios.iter_mut().enumerate();
+            for (at, outcome) in searched.filter(|(at, _)| part[*at].keeps_calls()) {
                 outcome.root_causes = roots::of(events, &mut replayed, at)?;
             }
         }

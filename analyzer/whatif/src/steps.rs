@@ -300,33 +300,13 @@ impl Sweep<'_> {
         }
     }
 
-    /// A location has come to this recorded moment.
-    #[inline]
-    fn moves(&self, lane: &mut Lane, recorded: i64) {
-        for (scenario, moves) in lane.moves.iter_mut().enumerate() {
-            moves.push(recorded, lane.now[self.columns.of(scenario)]);
-        }
-    }
-
-    /// A look that found something begins earlier than it did, or those before it looked for longer.
-    #[cold]
-    fn moves_looks(&self, lane: &mut Lane, call: &Call) {
-        let vain = lane.before.filter(|before| before.is_vain);
-        for (scenario, moves) in lane.moves.iter_mut().enumerate() {
-            let now = lane.now[self.columns.of(scenario)];
-            let by = now - moves.ns(call.enter);
-            match vain {
-                Some(last) if by > 0 => moves.longer((last.enter, last.leave), by),
-                // It is the look itself that waits.
-                None if by > 0 => {}
-                _ => moves.push(call.enter, now),
-            }
-        }
-    }
-
-    /// Waits for what was not waited for at once. In the times of the changed run that is a part of
-    /// the call before.
+    /// Waits for what was not waited for at once. The call before is made here, then: so whatever it
+    /// needs comes before its end.
     pub(crate) fn end_deferred(&mut self, lane: &mut Lane) {
+        if lane.deferred.is_empty() {
+            return;
+        }
+        let begins = self.scenarios(lane);
         for deferred in lane.deferred.drain(..) {
             let (column, now) = (deferred.column, &mut lane.now[deferred.column]);
             let wait = deferred.bound.saturating_sub(*now).max(0);
@@ -342,11 +322,8 @@ impl Sweep<'_> {
                 }
             }
             *now += wait + deferred.own;
-            let scenario = self.columns.scenario(column);
-            if let Some(moves) = scenario.and_then(|scenario| lane.moves.get_mut(scenario)) {
-                moves.later(wait + deferred.own);
-            }
         }
+        self.moves_postponed(lane, begins);
     }
 
     /// Finds the scenarios in which a message is one with an earlier one to the same rank. What the

@@ -37,8 +37,8 @@ pub fn render(prediction: &Prediction) -> String {
     let mut scenarios = prediction.scenarios.iter();
     if scenarios.any(|scenario| scenario.root_causes.is_none()) {
         text.push_str(
-            "Root causes of the changed run are not searched: the trace is large for so many \
-             scenarios at once, or TMPDIR has no room.\n",
+            "Root causes of the changed run are left out where calls or their waits are gone, if \
+             the trace is large for so many scenarios at once, and if TMPDIR has no room.\n",
         );
     }
     if prediction.circles > 0 {

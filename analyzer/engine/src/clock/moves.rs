@@ -18,18 +18,18 @@ impl Moves {
         if self.points.last().is_some_and(|last| recorded < last.0) {
             return;
         }
-        let mut cut = None;
+        let mut passed = None;
         while let Some(last) = self
             .points
             .pop_if(|last| last.1 > new || last.0 == recorded)
         {
-            cut = (last.0 < recorded).then_some(last.0).or(cut);
+            passed = Some(last).filter(|last| last.1 > new);
         }
         if let Some(last) = self.points.last()
-            && let Some(cut) = cut
+            && let Some(passed) = passed
         {
-            let until = last.0.saturating_add(new - last.1).min(cut);
-            if until > last.0 {
+            let until = between((last.1, passed.1), (last.0, passed.0), new);
+            if until > last.0 && until < recorded {
                 self.points.push((until, new));
             }
         }
@@ -43,11 +43,15 @@ impl Moves {
         self.points.push((recorded, new));
     }
 
-    /// The last moment comes later by `by`.
-    pub fn later(&mut self, by: i64) {
-        if let Some(last) = self.points.last_mut() {
-            last.1 += by;
-        }
+    /// The call that began at `enter` and ended at the last moment is made later: from `begin` to
+    /// `end`.
+    pub fn postpone(&mut self, enter: i64, (begin, end): (i64, i64)) {
+        let Some((leave, _)) = self.points.pop() else {
+            return;
+        };
+        while self.points.pop_if(|last| last.0 >= enter).is_some() {}
+        self.push(enter, begin);
+        self.push(leave, end);
     }
 
     /// A call before the last moment, recorded from `enter` to `leave`, takes longer by `by`.
@@ -67,14 +71,17 @@ impl Moves {
         let next = self.points.partition_point(|point| point.0 <= recorded);
         let last = next.checked_sub(1).map(|last| self.points[last]);
         match (last, self.points.get(next)) {
-            (Some(last), Some(next)) => {
-                let part = i128::from(recorded - last.0) * i128::from(next.1 - last.1);
-                last.1 + (part / i128::from(next.0 - last.0)) as i64
-            }
+            (Some(last), Some(next)) => between((last.0, next.0), (last.1, next.1), recorded),
             (Some(only), None) | (None, Some(&only)) => recorded.saturating_add(only.1 - only.0),
             (None, None) => recorded,
         }
     }
+}
+
+/// Where `at`, within the first interval, is in the second one.
+fn between(from: (i64, i64), to: (i64, i64), at: i64) -> i64 {
+    let part = i128::from(at - from.0) * i128::from(to.1 - to.0);
+    to.0 + (part / i128::from(from.1 - from.0)) as i64
 }
 
 #[cfg(test)]
@@ -123,6 +130,9 @@ mod tests {
         moves.push(85, 40);
         let times = [(10, 5), (20, 15), (39, 34), (40, 35), (80, 35), (85, 40)];
         assert_times(&moves, &times);
+        // Not even one is needed.
+        moves.push(90, 5);
+        assert_times(&moves, &[(9, 4), (10, 5), (90, 5), (91, 6)]);
     }
 
     #[test]
@@ -134,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_waited_for_after_it() {
-        let mut moves = moves(&[(10, 10), (20, 10)]);
-        moves.later(5);
-        moves.push(30, 25);
-        assert_times(&moves, &[(10, 10), (20, 15), (30, 25)]);
+    fn a_postponed_call_comes_after_what_followed_it() {
+        let mut moves = moves(&[(10, 10), (20, 20), (30, 20)]);
+        moves.postpone(20, (25, 40));
+        moves.push(35, 40);
+        assert_times(&moves, &[(10, 10), (20, 25), (30, 40), (35, 40), (36, 41)]);
     }
 }
