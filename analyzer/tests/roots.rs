@@ -8,9 +8,7 @@ use laggard_engine::AnalyzeOptions;
 use laggard_html::{Page, Sources};
 use laggard_report::{PathRow, RenderOptions, Report, RootCause};
 use laggard_trace::calls::{self, number};
-use laggard_trace::{
-    Communicator, Definition, Extension, REGION_PHASE, Record, Region, Signature, WORLD, flags,
-};
+use laggard_trace::{Communicator, Definition, Extension, REGION_PHASE, Record, Region, Signature};
 use support::*;
 
 const MS: u64 = 1_000_000;
