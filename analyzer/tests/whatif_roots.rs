@@ -14,11 +14,22 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
 /// The first root causes as recorded, and what a replay says of each change.
-fn predicted(mut calls: Vec<Calls>, words: &[(&str, &str)]) -> (Vec<RootCause>, Prediction) {
+fn predicted(calls: Vec<Calls>, words: &[(&str, &str)]) -> (Vec<RootCause>, Prediction) {
+    predicted_with(calls, words, false)
+}
+
+fn predicted_with(
+    mut calls: Vec<Calls>,
+    words: &[(&str, &str)],
+    charge_last: bool,
+) -> (Vec<RootCause>, Prediction) {
     let directory = tempfile::tempdir().unwrap();
     let written = calls.iter_mut();
     written.for_each(|calls| calls.write(directory.path()));
-    let mut options = AnalyzeOptions::default();
+    let mut options = AnalyzeOptions {
+        charge_last,
+        ..AnalyzeOptions::default()
+    };
     options.settings.all = true;
     let analysis = laggard_engine::analyze(directory.path(), &options).unwrap();
     let report = analysis.unwrap().report;
@@ -146,6 +157,13 @@ fn with_nothing_changed_they_are_those_of_the_report() {
         let found = prediction.scenarios[0].root_causes.as_deref();
         assert_eq!(found, Some(&recorded[..]));
     }
+    // Two are late; by 2 ms the last one alone.
+    let late = || barriers(&[1, 1, 20, 22]);
+    let same = [("speed_up", "rank:0=1")];
+    let (shared, _) = predicted(late(), &same);
+    let (last, prediction) = predicted_with(late(), &same, true);
+    assert_ne!(told(&last), told(&shared));
+    assert_eq!(of(&prediction, 0), told(&last));
 }
 
 #[test]

@@ -93,9 +93,10 @@ fn predicted(
         let mut replayed = replay::replay(events, graph, &effects, is_whole, moves)?;
         let mut found = outcome::prediction(events, part, &replayed);
         if moves {
+            let charge_last = report.is_some_and(|report| report.settings.charge_last);
             let searched = found.scenarios.iter_mut().enumerate();
             for (at, outcome) in searched.filter(|(at, _)| part[*at].keeps_calls()) {
-                outcome.root_causes = roots::of(events, &mut replayed, at)?;
+                outcome.root_causes = roots::of(events, &mut replayed, at, charge_last)?;
             }
         }
         match &mut all {

@@ -10,16 +10,21 @@ use crate::outcome::LISTED;
 use crate::reader::Call;
 use crate::replay::{Replayed, Sweep};
 
-/// The largest root causes with a scenario, whose new times are not needed any more. `None`: there
-/// is no room to search them.
+/// The largest root causes with a scenario, whose new times are not needed any more. As in the
+/// report, `charge_last` charges the last member of a collective alone. `None`: there is no room to
+/// search them.
 pub fn of(
     events: &Events,
     replayed: &mut Replayed,
     scenario: usize,
+    charge_last: bool,
 ) -> Result<Option<Vec<RootCause>>> {
     let lanes = replayed.lanes.iter_mut();
     let moves = lanes.map(|lane| std::mem::take(&mut lane.moves[scenario]));
-    let options = AnalyzeOptions::default();
+    let options = AnalyzeOptions {
+        charge_last,
+        ..AnalyzeOptions::default()
+    };
     let found = analyze_moved(events, moves.collect(), &options)?;
     let mut causes = found.and_then(|report| report.root_causes);
     if let Some(causes) = &mut causes {
