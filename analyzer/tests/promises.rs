@@ -208,6 +208,50 @@ fn the_loop_around_combined_messages_goes() {
     assert_eq!(gains(all, &[("combine", "app.c:10")]), [4]);
 }
 
+/// Small messages that follow each other: in turn the sender and the receiver wait for the other,
+/// in `pairs` of lines.
+fn small_messages(pairs: &[(u32, u32)]) -> Vec<Calls> {
+    let mut all = ranks(2);
+    for rank in &mut all {
+        rank.call(1, of_all(number::MPI_Init), 0, MS);
+    }
+    let mut begin = 2 * MS;
+    for &(sender, receiver) in pairs {
+        for message in 0..3000 {
+            let (sent, posted) = match message % 2 {
+                0 => (begin, begin + 400),
+                _ => (begin + 400, begin),
+            };
+            all[0].call(sender, send(number::MPI_Ssend, 1, 5), sent, begin + US);
+            all[1].recv(receiver, 0, 5, posted, begin + US);
+            begin += US;
+        }
+    }
+    for rank in &mut all {
+        rank.call(40, of_all(number::MPI_Finalize), begin, begin + MS);
+    }
+    all
+}
+
+/// Both ends of messages wait, and have a finding. To combine them is one hint for both; for messages
+/// at other lines it is one more.
+#[test]
+fn messages_are_combined_once_for_both_ends() {
+    for pairs in [&[(10, 20)][..], &[(10, 20), (11, 21)]] {
+        let (report, _) = told(small_messages(pairs), RuleBase::built_in(), &[]);
+        let found = report.bottlenecks.iter();
+        let ends = found.filter(|found| found.pattern.starts_with("late_"));
+        assert_eq!(ends.count(), 2 * pairs.len());
+        let all = report.bottlenecks.iter().flat_map(|found| &found.advice);
+        let combined = all.filter(|advice| advice.rule == "combine_messages");
+        assert_eq!(combined.count(), pairs.len());
+        let sentences = report.bottlenecks.iter().flat_map(|found| &found.hints);
+        let combined = sentences.filter(|hint| hint.starts_with("Combine messages"));
+        assert_eq!(combined.count(), pairs.len());
+        assert!(promise(&report, "combine_messages").is_some());
+    }
+}
+
 /// A replay does not know operations of the program, which an operation map names. It has no figure
 /// for them, and not 0.
 #[test]

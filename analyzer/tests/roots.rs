@@ -7,26 +7,10 @@ use std::collections::BTreeMap;
 use laggard_engine::AnalyzeOptions;
 use laggard_report::{PathRow, Report, RootCause};
 use laggard_trace::calls::{self, number};
-use laggard_trace::{Definition, Extension, REGION_PHASE, Record, Region, Signature, WORLD, flags};
+use laggard_trace::{Definition, Extension, REGION_PHASE, Record, Region, Signature};
 use support::*;
 
 const MS: u64 = 1_000_000;
-
-fn init() -> Signature {
-    Signature {
-        operation: number::MPI_Init,
-        ..Signature::default()
-    }
-}
-
-fn finalize() -> Signature {
-    Signature {
-        operation: number::MPI_Finalize,
-        flags: flags::COLLECTIVE,
-        group: WORLD,
-        ..Signature::default()
-    }
-}
 
 /// The last member of a collective has all the blame.
 fn last_alone() -> AnalyzeOptions {

@@ -15,22 +15,6 @@ use support::*;
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-fn init() -> Signature {
-    Signature {
-        operation: number::MPI_Init,
-        ..Signature::default()
-    }
-}
-
-fn finalize() -> Signature {
-    Signature {
-        operation: number::MPI_Finalize,
-        flags: flags::COLLECTIVE,
-        group: WORLD,
-        ..Signature::default()
-    }
-}
-
 fn changes(words: &[(&str, &str)]) -> Vec<Scenario> {
     let changes = words
         .iter()
@@ -531,8 +515,22 @@ fn calls_take_what_a_table_says() {
     // 0.5 ms instead of 4.
     let found = predicted_of(all, &[both]).unwrap();
     assert_eq!((found.scenarios[0].gain_s * 1e6).round(), 3500.0);
-    let error = predicted(messages(&[2], &[(6, 10)], 11), &[("baseline", "no.json")]);
-    assert!(error.unwrap_err().contains("no.json"));
+    // A table of other calls would gain nothing, silently.
+    let foreign = directory.path().join("foreign.json");
+    let points = vec![Point::new(8, 5e-4)];
+    let table = Table::new("other", vec![Entry::new("MPI_Scan", 2, None, points)]);
+    table.write(&foreign).unwrap();
+    for (file, wanted) in [
+        ("no.json", "no.json"),
+        (
+            foreign.to_str().unwrap(),
+            "no row of this table fits a call of this run",
+        ),
+    ] {
+        let error = predicted(messages(&[2], &[(6, 10)], 11), &[("baseline", file)]);
+        let error = error.unwrap_err();
+        assert!(error.contains(wanted), "{error}");
+    }
 }
 
 #[test]
@@ -702,7 +700,8 @@ fn made(count: usize, steps: &[Step], change: impl Fn(usize, u64) -> u64) -> (Ve
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// The program with a faster rank takes as long as predicted from the one without.
+    /// The program with a faster rank takes as long as predicted from the one without, and has the
+    /// root causes that were predicted.
     #[test]
     fn predictions_are_what_happens(
         (steps, fast) in (2..6usize).prop_flat_map(|n| (steps(n), (0..n, Just(n)))),
@@ -718,11 +717,14 @@ proptest! {
         let half = |time: u64| (time as f64 / 2.0).round() as u64;
         let quarter = |time: u64| (time as f64 / 4.0).round() as u64;
         let expected = [
-            made(count, &steps, |rank, time| if rank == fast { half(time) } else { time }).1,
-            made(count, &steps, |_, time| quarter(time)).1,
-            end,
+            made(count, &steps, |rank, time| if rank == fast { half(time) } else { time }),
+            made(count, &steps, |_, time| quarter(time)),
+            made(count, &steps, |_, time| time),
         ];
-        let found = gains(calls, &words);
-        prop_assert_eq!(found, expected.map(|mended| end - mended));
+        let prediction = predicted(calls, &words).unwrap();
+        for (outcome, (mended, last)) in prediction.scenarios.iter().zip(expected) {
+            prop_assert_eq!((outcome.gain_s * 1e9).round() as i64, end - last);
+            prop_assert_eq!(outcome.root_causes.as_deref(), Some(&first_causes(analyze(mended))[..]));
+        }
     }
 }

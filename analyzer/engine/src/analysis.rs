@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use laggard_baselines::Used;
-use laggard_comm::{self as comm, Job, merge_up};
+use laggard_comm::{self as comm, Job, Serial, merge_up};
 use laggard_report::Report;
 use laggard_trace::calls::GenericType;
 use rayon::prelude::*;
@@ -13,8 +13,9 @@ use rayon::prelude::*;
 use crate::basics::anomaly::{Anomalies, Level};
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
-use crate::clock::ClockMap;
 use crate::clock::causality::Violations;
+use crate::clock::{ClockMap, Moves};
+use crate::events::Events;
 use crate::findings::fold::FoldedFindings;
 use crate::findings::merge::{Own, Partial};
 use crate::findings::odd;
@@ -47,13 +48,37 @@ pub fn analyze(
     directory: &Path,
     options: &AnalyzeOptions,
 ) -> Result<Option<Analysis>> {
+    analyze_with(job, directory, options, None)
+}
+
+/// The report of a run that is as recorded but for its times, which `moves` tells by location. This
+/// process is the only agent.
+///
+/// # Errors
+/// The files cannot be read any more.
+pub fn analyze_moved(
+    events: &Events,
+    moves: Vec<Moves>,
+    options: &AnalyzeOptions,
+) -> Result<Option<Report>> {
+    let (directory, clocks) = events.moved(moves);
+    let found = analyze_with(&Serial, directory, options, Some(clocks))?;
+    Ok(found.map(|found| found.report))
+}
+
+fn analyze_with(
+    job: &dyn Job,
+    directory: &Path,
+    options: &AnalyzeOptions,
+    clocks: Option<Timeline>,
+) -> Result<Option<Analysis>> {
     let started = Instant::now();
     let mut phases = Phases::new(job, options);
     let mut anomalies = Anomalies::default();
 
     phases.begin("open");
     let mut opened = open::open(job, directory, options.charge_last, &mut anomalies)?;
-    let timeline = Timeline::new(&opened);
+    let timeline = clocks.unwrap_or_else(|| Timeline::new(&opened));
     known_machine(job, options, &opened, &mut anomalies)?;
 
     phases.begin("profile");

@@ -36,6 +36,7 @@ mod wire;
 
 use std::path::Path;
 
+pub use analysis::analyze_moved;
 pub use findings::regions;
 pub use input::directory;
 use laggard_comm::{self as comm, Job, MpiJob, Serial, signals};

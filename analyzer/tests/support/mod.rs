@@ -9,7 +9,7 @@ use std::path::Path;
 use laggard_comm::Job;
 use laggard_engine::AnalyzeOptions;
 use laggard_patterns::{PatternId, of_shape};
-use laggard_report::{Agents, Report};
+use laggard_report::{Agents, Report, RootCause};
 use laggard_trace::calls::{Shape, number};
 use laggard_trace::*;
 
@@ -435,6 +435,22 @@ pub fn collective(operation: u16, root: i32) -> Signature {
     }
 }
 
+pub fn init() -> Signature {
+    Signature {
+        operation: number::MPI_Init,
+        ..Signature::default()
+    }
+}
+
+pub fn finalize() -> Signature {
+    Signature {
+        operation: number::MPI_Finalize,
+        flags: flags::COLLECTIVE,
+        group: WORLD,
+        ..Signature::default()
+    }
+}
+
 /// Ranks 0..n, one thread each.
 pub fn ranks(n: u32) -> Vec<Calls> {
     (0..n).map(|rank| Calls::new(rank, 0, n)).collect()
@@ -445,6 +461,16 @@ pub fn analyze(calls: Vec<Calls>) -> Report {
     let mut options = AnalyzeOptions::default();
     options.settings.all = true;
     analyze_with(calls, &options)
+}
+
+/// The first root causes of a report, without advice: as many as a prediction has.
+pub fn first_causes(report: Report) -> Vec<RootCause> {
+    let causes = report.root_causes.unwrap().into_iter().take(5);
+    let bare = causes.map(|cause| RootCause {
+        hints: Vec::new(),
+        ..cause
+    });
+    bare.collect()
 }
 
 /// The same without what is unexplained: calls of these traces take as long as they like.

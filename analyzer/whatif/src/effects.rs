@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::marks::{Gap, Marks, mark};
 use crate::place::{Place, nearest_of};
-use crate::reader::{Call, Site};
+use crate::reader::{Call, Reader, Site};
 use crate::scenario::{Change, Scenario, Where};
 use crate::shares::{Ahead, LongCall, Rests, Shares, Sites};
 use crate::targets::{Calls, is_barrier, is_optional, locations_of, recorded, root_cause, stretch};
@@ -134,7 +134,14 @@ impl Effects {
                 effect.bandwidth = Some(effect.bandwidth.unwrap_or(1.0) * factor);
             }
             Change::NoLateReceivers => effect.no_late_receivers = true,
-            Change::Baseline(file) => effect.table = Some(Table::read(file)?),
+            Change::Baseline(file) => {
+                let table = Table::read(file)?;
+                if !is_of(&table, events) {
+                    let file = file.display();
+                    bail!("{file}: no row of this table fits a call of this run");
+                }
+                effect.table = Some(table);
+            }
             Change::Calls(repair, spot) => {
                 let calls = Calls::of(events, spot, *repair)?;
                 effect.repairs.push((*repair, calls));
@@ -282,11 +289,8 @@ impl Effects {
                 changed = changed.min(scaled(rest, long.parts[location]));
             }
         }
-        let name = calls::name(call.kind.site.0);
         if let Some(table) = &effect.table
-            && call.kind.communicates
-            && !call.is_vain
-            && let Some(time) = table.lookup(name, call.bytes, call.kind.members)
+            && let Some(time) = measured(table, call)
         {
             changed = (time * 1e9).round() as i64;
         }
@@ -308,6 +312,21 @@ impl Effects {
     pub fn has_no_late_receivers(&self, scenario: usize) -> bool {
         self.effects[scenario].no_late_receivers
     }
+}
+
+/// How long a table says that a call takes by itself, s.
+fn measured(table: &Table, call: &Call) -> Option<f64> {
+    let counts = call.kind.communicates && !call.is_vain;
+    let name = calls::name(call.kind.site.0);
+    counts.then(|| table.lookup(name, call.bytes, call.kind.members))?
+}
+
+/// Whether a table says that of any call.
+fn is_of(table: &Table, events: &Events) -> bool {
+    (0..events.locations()).any(|location| {
+        let mut reader = Reader::new(events, location);
+        std::iter::from_fn(|| reader.next()).any(|call| measured(table, &call).is_some())
+    })
 }
 
 /// What remains of a call if transfers take `factor` of their time, ns. A repeated call is left in

@@ -11,15 +11,12 @@ use laggard_report::{Advice, Bottleneck, Promise, Report, RootCause, has_rank, r
 use crate::scenario::Spot;
 use crate::shares::Sites;
 use crate::targets::is_known;
-use crate::{Change, Outcome, Scenario, predicted};
+use crate::{Change, MOST_BYTES, Outcome, Scenario, predicted};
 
 /// Root causes that are answered, the largest first.
 const FIRST: usize = 10;
 /// Hints that are answered, the most promising first.
 const FIRST_HINTS: usize = 20;
-/// Size of the largest trace for which that is done: a call takes some 12 bytes, and 0.5 us for all
-/// root causes together.
-const MOST_BYTES: u64 = 64 << 20;
 /// Of a cause's waiting: if more looking than that stays as recorded, its gain is unknown.
 const MOST_LOOKING: f64 = 0.1;
 

@@ -1,6 +1,6 @@
 //! A location on its way through the run.
 
-use laggard_engine::events::Events;
+use laggard_engine::events::{Events, Moves};
 
 use crate::effects::{Changed, Effects};
 use crate::graph::{BY_ENTER, Consumer, Provider};
@@ -116,6 +116,8 @@ pub struct Lane<'e> {
     /// Calls that are made once in a scenario, and have been.
     pub once: Vec<u32>,
     pub is_measured: bool,
+    /// New times by scenario; empty: nobody asks.
+    pub moves: Vec<Moves>,
     pub times: Times,
     pub pairs: Pairs,
     /// By signature.
@@ -155,6 +157,8 @@ pub struct Times {
     pub last: Vec<i64>,
     pub computed: Vec<i64>,
     pub waited: Vec<i64>,
+    /// New times, by scenario.
+    pub moves: Vec<Moves>,
 }
 
 impl<'e> Lane<'e> {
@@ -193,12 +197,14 @@ impl<'e> Lane<'e> {
             probed: 0,
             once: Vec::new(),
             is_measured: false,
+            moves: Vec::new(),
             times: Times {
                 begin: vec![first; columns],
                 end: Vec::new(),
                 last: Vec::new(),
                 computed: vec![0; columns],
                 waited: vec![0; columns],
+                moves: Vec::new(),
             },
             pairs: Pairs::default(),
             known: Vec::new(),
@@ -279,6 +285,7 @@ impl<'e> Lane<'e> {
             self.times.end.clone_from(&self.now);
         }
         self.times.last = self.now;
+        self.times.moves = self.moves;
         self.times
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! *Data flow.* `Graph` learns from [`Events::join`] which moments of other
 //! locations each call depends on. `replay` gives all calls new times, for all
-//! scenarios at once, in one sweep, and a second one finds what lies on their critical paths.
+//! scenarios at once, in one sweep, and a second one finds what lies on their critical paths. With
+//! the new times, the analysis finds their root causes (`roots`).
 //! [`predict`] says what that means for the run.
 //!
 //! *Constraints.* One process. Memory does not grow with the trace, but for 16 bytes for each
 //! instance of a region that a scenario names, and for each time that a critical path goes on with
-//! another location. The order of matching stays as recorded: which
+//! another location. Of traces that are not too large, the times of each scenario are kept for its
+//! root causes: 16 bytes whenever a call is moved by more or less than the one before. The order of matching stays as recorded: which
 //! message a wildcard got, who had a lock first.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -25,6 +27,7 @@ mod place;
 mod reader;
 mod replay;
 mod rests;
+mod roots;
 mod scenario;
 mod shares;
 mod slabs;
@@ -48,6 +51,10 @@ pub const JSON_SCHEMA: &str = include_str!("../schema/laggard-what-if-1.schema.j
 
 /// Scenarios that are replayed in one sweep.
 const AT_ONCE: usize = 63;
+/// Size of the largest trace whose reports say what root causes and hints gain. Of larger ones,
+/// times the number of scenarios, root causes with a change are not searched. A call takes some 12
+/// bytes.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Replays a run with the changes of each scenario. `report` knows the root causes.
 ///
@@ -80,8 +87,18 @@ fn predicted(
         if effects.needs_rests() {
             effects.learn(events, &rests::rests(events, graph)?);
         }
-        let replayed = replay::replay(events, graph, &effects, is_whole)?;
-        let found = outcome::prediction(events, part, &replayed);
+        // All new times are in memory.
+        let bytes = events.bytes().saturating_mul(part.len() as u64);
+        let moves = is_whole && bytes <= MOST_BYTES;
+        let mut replayed = replay::replay(events, graph, &effects, is_whole, moves)?;
+        let mut found = outcome::prediction(events, part, &replayed);
+        if moves {
+            let charge_last = report.is_some_and(|report| report.settings.charge_last);
+            let searched = found.scenarios.iter_mut().enumerate();
+            for (at, outcome) in searched.filter(|(at, _)| part[*at].keeps_calls()) {
+                outcome.root_causes = roots::of(events, &mut replayed, at, charge_last)?;
+            }
+        }
         match &mut all {
             Some(all) => all.scenarios.extend(found.scenarios),
             None => all = Some(found),

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use laggard_engine::events::Events;
-use laggard_report::{SourceLocation, percent, ratio, seconds};
+use laggard_report::{RootCause, SourceLocation, percent, ratio, seconds};
 use laggard_trace::calls;
 use serde::Serialize;
 
@@ -15,8 +15,8 @@ use crate::scenario::{Change, Scenario};
 
 /// Name and version of the result's form.
 pub const SCHEMA: &str = "laggard-what-if/1";
-/// Waits that are listed for each scenario.
-const LISTED: usize = 5;
+/// Waits, stretches and root causes that are listed for each scenario.
+pub const LISTED: usize = 5;
 
 /// The run as recorded, and with the changes of each scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -64,6 +64,9 @@ pub struct Outcome {
     /// What the critical path is longest in: from the end of the run back, on a rank until it
     /// waited, and on with the rank that it waited for.
     pub critical_path: Vec<Stretch>,
+    /// Who starts the waiting then, the largest part first; absent if it was not searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_causes: Option<Vec<RootCause>>,
 }
 
 /// Time of the critical path on one rank, in a call or between two calls.

@@ -24,7 +24,7 @@
 use std::cmp::Reverse;
 
 use anyhow::Result;
-use laggard_engine::events::Events;
+use laggard_engine::events::{Events, Moves};
 use rustc_hash::FxHashMap;
 
 use crate::circles::Circles;
@@ -55,7 +55,7 @@ pub struct Replayed {
     pub along: Option<Along>,
 }
 
-/// Replays a run.
+/// Replays a run; `moves` tells whether the times of all calls are asked for.
 ///
 /// # Errors
 /// There is no room for temporary files.
@@ -64,13 +64,20 @@ pub fn replay(
     graph: &mut Graph,
     effects: &Effects,
     is_whole: bool,
+    moves: bool,
 ) -> Result<Replayed> {
     let mut along = None;
     if is_whole {
         let columns = Columns::new(effects.count(), is_whole);
         let jumps = (0..columns.count()).map(|_| Jumps::new(&graph.providers));
         let mut jumps: Vec<Jumps> = jumps.collect();
-        let found = sweep(events, graph, effects, is_whole, (&mut jumps, None))?;
+        let found = sweep(
+            events,
+            graph,
+            effects,
+            (is_whole, false),
+            (&mut jumps, None),
+        )?;
         let mut path = Along::new(columns.count(), found.lanes.len());
         for (column, jumps) in jumps.iter_mut().enumerate().skip(UNCHANGED) {
             if !columns.is_ideal(column) {
@@ -81,7 +88,7 @@ pub fn replay(
         }
         along = Some(path);
     }
-    sweep(events, graph, effects, is_whole, (&mut [], along))
+    sweep(events, graph, effects, (is_whole, moves), (&mut [], along))
 }
 
 /// One replay, with what is noted for the critical path or along it.
@@ -89,14 +96,18 @@ fn sweep(
     events: &Events,
     graph: &mut Graph,
     effects: &Effects,
-    is_whole: bool,
+    (is_whole, moves): (bool, bool),
     (jumps, along): (&mut [Jumps], Option<Along>),
 ) -> Result<Replayed> {
     let columns = Columns::new(effects.count(), is_whole);
     let count = columns.count();
     let lanes = (0..events.locations()).map(|location| {
         let start = graph.starts[location];
-        Lane::new(events, effects, location, start, count)
+        let mut lane = Lane::new(events, effects, location, start, count);
+        if moves {
+            lane.moves = vec![Moves::default(); columns.scenarios];
+        }
+        lane
     });
     let lanes = lanes.collect();
     let sweep = Sweep {

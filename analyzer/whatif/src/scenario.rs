@@ -190,6 +190,15 @@ fn speed_up(words: &str) -> Result<Change, String> {
 }
 
 impl Scenario {
+    /// Whether all calls stay, with what they wait for.
+    pub(crate) fn keeps_calls(&self) -> bool {
+        let stays = |change: &Change| match change {
+            Change::Calls(repair, _) => matches!(repair, Repair::NonBlocking | Repair::Balance),
+            _ => true,
+        };
+        self.changes.iter().all(stays)
+    }
+
     /// A scenario of one change.
     pub fn of(change: Change) -> Scenario {
         Scenario {

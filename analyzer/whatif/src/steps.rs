@@ -69,6 +69,7 @@ impl Sweep<'_> {
             self.end_deferred(lane);
         }
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.enter);
+        self.moves(lane, call.enter);
         if call.kind.shape == Shape::Finalize {
             lane.times.end.clone_from(&lane.now);
             lane.is_measured = false;
@@ -204,6 +205,9 @@ impl Sweep<'_> {
         if depends {
             self.bind(lane, known.site);
         }
+        if call.finds {
+            self.moves_looks(lane, call);
+        }
         self.begins(lane);
         let ideal = on_ideal_network(call, rest);
         for (now, &is_ideal) in lane.now.iter_mut().zip(&self.ideal) {
@@ -240,6 +244,7 @@ impl Sweep<'_> {
         }
         lane.now[RECORDED] = call.leave;
         self.replayed.wrong += u64::from(lane.now[UNCHANGED] != call.leave);
+        self.moves(lane, call.leave);
         if call.kind.shape == Shape::Init && lane.times.end.is_empty() && !lane.is_measured {
             lane.times.begin.clone_from(&lane.now);
             lane.is_measured = true;
@@ -295,8 +300,13 @@ impl Sweep<'_> {
         }
     }
 
-    /// Waits for what was not waited for at once.
+    /// Waits for what was not waited for at once. The call before is made here, then: so whatever it
+    /// needs comes before its end.
     pub(crate) fn end_deferred(&mut self, lane: &mut Lane) {
+        if lane.deferred.is_empty() {
+            return;
+        }
+        let begins = self.scenarios(lane);
         for deferred in lane.deferred.drain(..) {
             let (column, now) = (deferred.column, &mut lane.now[deferred.column]);
             let wait = deferred.bound.saturating_sub(*now).max(0);
@@ -313,6 +323,7 @@ impl Sweep<'_> {
             }
             *now += wait + deferred.own;
         }
+        self.moves_postponed(lane, begins);
     }
 
     /// Finds the scenarios in which a message is one with an earlier one to the same rank. What the

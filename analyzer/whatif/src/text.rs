@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use laggard_report::SourceLocation;
 use laggard_report::units::{duration, percent};
+use laggard_report::{RootCause, SourceLocation, words};
 
 use crate::outcome::{Outcome, Prediction, Stretch, Wait};
 
@@ -32,6 +32,13 @@ pub fn render(prediction: &Prediction) -> String {
             text,
             "Looking in vain stays as recorded where what lies in between does not show how it would go: {}.",
             duration(prediction.looking_as_recorded_s)
+        );
+    }
+    let mut scenarios = prediction.scenarios.iter();
+    if scenarios.any(|scenario| scenario.root_causes.is_none()) {
+        text.push_str(
+            "Root causes of the changed run are left out where calls or their waits are gone, if \
+             the trace is large for so many scenarios at once, and if TMPDIR has no room.\n",
         );
     }
     if prediction.circles > 0 {
@@ -79,7 +86,26 @@ fn one(outcome: &Outcome) -> String {
     if let Some(first) = outcome.critical_path.first() {
         let _ = writeln!(text, "   {}", bottleneck(first));
     }
+    text.push_str(&root_causes(
+        outcome.root_causes.as_deref().unwrap_or_default(),
+    ));
     text
+}
+
+/// The largest root causes, a line each.
+fn root_causes(all: &[RootCause]) -> String {
+    let worth = all
+        .iter()
+        .filter(|root| root.percent >= words::NEGLIGIBLE_PERCENT);
+    let lines = worth.map(|root| {
+        let (share, time) = (percent(root.percent), duration(root.severity_s));
+        format!("      {share} ({time}): {}\n", words::root_cause(root))
+    });
+    let lines: String = lines.collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("   Then the root causes of waiting are, in rank time:\n{lines}"),
+    }
 }
 
 /// What the critical path is longest in.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Moves;
+
 /// Bits behind the binary point of [`ClockMap`]'s rates.
 pub(crate) const FRACTION: u32 = 40;
 /// Times stay within ± this, ns (36 years), so that their differences do not overflow.
@@ -39,6 +41,8 @@ pub struct ClockMap {
     pub(crate) zero: i64,
     /// Segments by time; at least one.
     pub(crate) segments: Arc<[Segment]>,
+    /// Times of a changed run, if it is about one.
+    pub(crate) moves: Option<Arc<Moves>>,
 }
 
 impl ClockMap {
@@ -55,6 +59,7 @@ impl ClockMap {
             origin: ticks,
             zero: 0,
             segments: Arc::new([segment]),
+            moves: None,
         }
     }
 
@@ -77,17 +82,29 @@ impl ClockMap {
     pub fn ns(&self, ticks: u64) -> i64 {
         let ticks = ticks.wrapping_sub(self.origin) as i64;
         let ns = self.segment(ticks).0.ns(ticks) - i128::from(self.zero);
-        ns.clamp(-LONGEST, LONGEST) as i64
+        let ns = ns.clamp(-LONGEST, LONGEST) as i64;
+        self.moves.as_ref().map_or(ns, |moves| moves.ns(ns))
+    }
+
+    /// The same clock in a changed run.
+    pub fn moved(self, moves: Arc<Moves>) -> Self {
+        ClockMap {
+            moves: Some(moves),
+            ..self
+        }
     }
 
     /// Whether there is only one segment.
     pub fn is_even(&self) -> bool {
-        self.segments.len() == 1
+        self.segments.len() == 1 && self.moves.is_none()
     }
 
     /// The map for `first` to `last` ticks (below 2^33) after `base`, a moment of the location's
     /// clock. `None` if it is not even there, or out of bounds.
     pub fn near(&self, base: u64, first: u64, last: u64) -> Option<NearMap> {
+        if self.moves.is_some() {
+            return None;
+        }
         let base = base.wrapping_sub(self.origin) as i64;
         let (segment, end) = self.segment(base.checked_add(first as i64)?);
         if base.checked_add(last as i64)? >= end && end != i64::MAX {
@@ -122,7 +139,7 @@ impl ClockMap {
         self
     }
 
-    /// The moment of the location's clock at the global time `ns`.
+    /// The moment of the location's clock at the global time `ns` of the recorded run.
     pub fn moment(&self, ns: i64) -> u64 {
         self.origin.wrapping_add(self.ticks_at(ns) as u64)
     }
@@ -208,6 +225,7 @@ impl ClockMap {
             origin: self.origin,
             zero: 0,
             segments: segments.into(),
+            moves: None,
         }
     }
 

@@ -135,6 +135,7 @@ pub(crate) fn measured(items: &[&ClockEvidence]) -> Option<ClockMap> {
         origin,
         zero: 0,
         segments: segments.into(),
+        moves: None,
     })
 }
 

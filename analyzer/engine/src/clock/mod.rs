@@ -8,6 +8,7 @@ pub mod causality;
 mod evidence;
 mod map;
 mod measured;
+mod moves;
 #[cfg(test)]
 mod tests;
 pub mod trend;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 pub use evidence::{ClockEvidence, ClockKey, needed, points};
 pub use map::{ClockMap, NearMap};
 use measured::{measured, own_rate};
+pub use moves::Moves;
 
 /// The clocks of all hosts, and the number of hosts without a measurement.
 pub struct Clocks {

@@ -18,7 +18,7 @@ mod operations;
 mod trace;
 mod window;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use laggard_report::{Anomaly, Settings};
@@ -28,6 +28,7 @@ use rustc_hash::FxHashMap;
 use crate::basics::intern::PathKey;
 pub use crate::basics::spill::{Piece, Spill};
 use crate::clock::ClockMap;
+pub use crate::clock::Moves;
 use crate::findings::regions;
 pub use crate::findings::regions::name as region_name;
 use crate::input::open::Opened;
@@ -55,6 +56,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// The events of a run.
 pub struct Events {
+    directory: PathBuf,
     opened: Opened,
     timeline: Timeline,
     clocks: Vec<ClockMap>,
@@ -190,6 +192,7 @@ impl Events {
         anomalies.extend(symbols.anomalies());
         let timeline = timeline(&opened)?;
         Ok(Events {
+            directory: directory.to_owned(),
             groups: names::groups(&opened.locations),
             clocks: own_clocks(&timeline, &opened),
             timeline,
@@ -319,6 +322,12 @@ impl Events {
         with_rounds(&self.opened, &self.timeline, |rounds, groups| {
             matching::join(self, rounds, groups, to)
         })
+    }
+
+    /// The directory, and the clocks of a run that is as recorded but for its times. `moves` are by
+    /// location.
+    pub(crate) fn moved(&self, moves: Vec<Moves>) -> (&Path, Timeline) {
+        (&self.directory, self.timeline.moved(moves))
     }
 
     fn path_number(&self, location: usize, id: u32) -> u32 {

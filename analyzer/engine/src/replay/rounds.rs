@@ -145,7 +145,7 @@ impl<'a> Rounds<'a> {
         };
         let (mut agent, before) = self.run(&timeline, None, Some(groups), phases);
         let mut after = before;
-        if before.all().count > 0 && timeline.has_several() {
+        if before.all().count > 0 && timeline.is_correctable() {
             // Times between hosts are noted only if needed: it takes time.
             agent.ranks = Vec::new();
             (agent, after) = run(&timeline, Some(&before));

@@ -29,6 +29,7 @@ use crate::options::AnalyzeOptions;
 use crate::report::around::Around;
 use crate::report::deadlock::Scene;
 use crate::report::hints::{Found, RunFacts, hints};
+use crate::report::once;
 use crate::report::path;
 use crate::report::reasons::{Reason, because};
 use crate::report::roots::{self, Traced};
@@ -175,7 +176,8 @@ pub fn build(
             ..found
         },
     });
-    let bottlenecks = bottlenecks.collect();
+    let mut bottlenecks: Vec<Bottleneck> = bottlenecks.collect();
+    once::tell_once(&mut bottlenecks, &options.rules.base);
     let mut anomalies = merged.anomalies;
     for (found, remaining, what) in [
         (

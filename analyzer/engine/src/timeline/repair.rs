@@ -31,7 +31,7 @@ use crate::basics::ends::NONE;
 use crate::clock::causality::Violations;
 use crate::clock::slacks::{Slacks, Time};
 use crate::clock::trend::Seen;
-use crate::clock::{ClockMap, trend};
+use crate::clock::{ClockMap, Moves, trend};
 use crate::input::open::Opened;
 
 /// Parts of the run.
@@ -57,6 +57,8 @@ pub struct Timeline {
     maps: Vec<ClockMap>,
     /// By world rank; `NONE` = no trace of it.
     of_rank: Arc<[u32]>,
+    /// By location, if it is about a changed run; one process has all locations then.
+    moves: Option<Arc<[Arc<Moves>]>>,
 }
 
 impl Timeline {
@@ -66,6 +68,7 @@ impl Timeline {
         let measured = Timeline {
             maps: Vec::new(),
             of_rank: opened.clock_of.as_slice().into(),
+            moves: None,
         };
         measured.with(maps.collect(), opened)
     }
@@ -78,11 +81,25 @@ impl Timeline {
         Timeline {
             maps: maps.into_iter().map(|map| map.shifted(zero)).collect(),
             of_rank: self.of_rank.clone(),
+            moves: None,
+        }
+    }
+
+    /// The clocks of a changed run. Moves are by location.
+    pub fn moved(&self, moves: Vec<Moves>) -> Timeline {
+        Timeline {
+            moves: Some(moves.into_iter().map(Arc::new).collect()),
+            ..self.clone()
         }
     }
 
     /// End of the run, ns.
     pub fn end(&self, opened: &Opened) -> i64 {
+        if self.moves.is_some() {
+            let own = self.own(opened).into_iter();
+            let ends = own.map(|(clock, span)| clock.ns(span.1));
+            return ends.max().unwrap_or(0);
+        }
         let ends = opened.spans.iter().zip(&self.maps);
         let ends = ends.map(|((_, span), map)| map.ns(span.1));
         ends.max().unwrap_or(0)
@@ -90,9 +107,14 @@ impl Timeline {
 
     /// The clocks of this agent's locations, and their first and last moments in ticks.
     pub fn own(&self, opened: &Opened) -> Vec<(ClockMap, (u64, u64))> {
-        let own = opened.own.iter().map(|(key, span)| {
+        let own = opened.own.iter().enumerate().map(|(at, (key, span))| {
             let clock = opened.spans.partition_point(|(other, _)| other < key);
-            (self.maps[clock].clone(), *span)
+            let map = self.maps[clock].clone();
+            let moves = self.moves.as_ref().and_then(|moves| moves.get(at));
+            match moves {
+                Some(moves) => (map.moved(moves.clone()), *span),
+                None => (map, *span),
+            }
         });
         own.collect()
     }
@@ -100,6 +122,11 @@ impl Timeline {
     /// Whether clocks can contradict each other.
     pub fn has_several(&self) -> bool {
         self.maps.len() > 1
+    }
+
+    /// Whether clocks that contradict causality are corrected: those of a recorded run.
+    pub fn is_correctable(&self) -> bool {
+        self.has_several() && self.moves.is_none()
     }
 
     /// The notes of a rank in an analysis that will correct the clocks.
