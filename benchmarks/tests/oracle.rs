@@ -445,8 +445,8 @@ fn the_slow_rank_is_the_root_cause() {
     }
 }
 
-/// For a collective, each agent sends one entry, in a message with many others. Twice as many
-/// collectives cost the same for 60 ranks as for 600.
+/// For a collective, each agent sends one entry, in a message with many others. As many more
+/// collectives cost at most twice as much for 600 ranks as for 60.
 #[test]
 fn collectives_cost_agents_by_instances() {
     let costs = [60, 600].map(|ranks| {
@@ -467,7 +467,7 @@ fn collectives_cost_agents_by_instances() {
     let [(few, bytes_of_few), (many, bytes_of_many)] = costs;
     assert!(few > 0 && bytes_of_few > 0, "{costs:?}");
     assert!(many <= few * 3 / 2, "{costs:?}");
-    assert!(bytes_of_many <= bytes_of_few * 3 / 2, "{costs:?}");
+    assert!(bytes_of_many <= bytes_of_few * 2, "{costs:?}");
 }
 
 #[test]
