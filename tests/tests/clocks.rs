@@ -112,7 +112,8 @@ fn parsed(text: &str) -> Report {
     Report::parse(text).expect("a report of the promised shape")
 }
 
-/// A report without data about hosts, and without hints: the eager limit between hosts differs.
+/// A report without data about hosts, and without hints and what a replay tells: the eager limit
+/// between hosts differs.
 fn without_hosts(text: &str) -> Value {
     let text = text.replace("inter_node_wait_s", "inter_node_s");
     let mut value: Value = serde_json::from_str(&text).expect("JSON");
@@ -120,7 +121,9 @@ fn without_hosts(text: &str) -> Value {
         match value {
             Value::Object(object) => {
                 let of_hosts = ["host", "hosts", "crowd", "inter_node_s"];
-                for key in of_hosts.into_iter().chain(["agents", "hints", "advice"]) {
+                let of_replay = ["transfer", "serialization", "gain_s", "gain_percent"];
+                let others = ["agents", "hints", "advice"].into_iter().chain(of_replay);
+                for key in of_hosts.into_iter().chain(others) {
                     object.remove(key);
                 }
                 object.values_mut().for_each(strip);
