@@ -213,3 +213,21 @@ fn where_calls_are_gone_nobody_knows_when_ranks_met() {
     let text = laggard_whatif::render(&prediction);
     assert!(text.contains("left out where calls"), "{text}");
 }
+
+/// The schema of predictions promises what a report's does, of each field that both have.
+#[test]
+fn root_causes_are_promised_alike() {
+    let fields = |schema: &str| {
+        let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+        let of = &schema["$defs"]["root_cause"]["properties"];
+        of.as_object().expect("fields").clone()
+    };
+    let own = fields(laggard_whatif::JSON_SCHEMA);
+    let reported = fields(laggard_report::JSON_SCHEMA);
+    assert!(own.len() > 8, "{own:?}");
+    for (name, field) in own {
+        for part in ["type", "enum", "description", "minimum"] {
+            assert_eq!(field[part], reported[&name][part], "{name}, {part}");
+        }
+    }
+}
