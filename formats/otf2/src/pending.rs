@@ -15,8 +15,9 @@ use crate::events::Told;
 /// Flags of receives with wildcards.
 const ANY: u16 = flags::ANY_SOURCE | flags::ANY_TAG;
 
-/// Most waiting calls.
+/// Most waiting calls, and most repetitions of them.
 const MOST: usize = 1 << 18;
+const MOST_AGAIN: usize = 1 << 23;
 
 /// A request that a call completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,11 +91,48 @@ struct Request {
     record: u64,
 }
 
+/// A call, and others like it right after it: who looks for a message looks often.
+struct Waiting {
+    done: Done,
+    /// Whether more will be known of it.
+    waits: bool,
+    /// By repetition: time since the one before, and in it, ticks.
+    again: VecDeque<(u32, u32)>,
+    /// Leave of the last one, ticks.
+    end: u64,
+}
+
+impl Waiting {
+    /// Counts another call as a repetition of this one, if it is.
+    fn repeat(&mut self, other: &Waiting) -> bool {
+        let (done, next) = (&self.done, &other.done);
+        let is_same = !self.waits
+            && !other.waits
+            && !next.signature.has(flags::POSTS)
+            && next.completes.is_empty()
+            && next.computed.is_empty()
+            && done.completes.is_empty()
+            && done.computed.is_empty()
+            && (&next.signature, &next.told) == (&done.signature, &done.told);
+        let since = next.enter.checked_sub(self.end);
+        let since = since.and_then(|since| u32::try_from(since).ok());
+        let inside = u32::try_from(next.leave.wrapping_sub(next.enter)).ok();
+        let Some(times) = since.zip(inside).filter(|_| is_same) else {
+            return false;
+        };
+        self.again.push_back(times);
+        self.end = next.leave;
+        true
+    }
+}
+
 /// The waiting calls and the active requests.
 #[derive(Default)]
 pub struct Pending {
-    queue: VecDeque<(Done, bool)>,
-    /// Number of the first record in the queue.
+    queue: VecDeque<Waiting>,
+    /// Repetitions in the queue.
+    again: usize,
+    /// Number of the first record in the queue, without repetitions.
     first: u64,
     requests: FxHashMap<u64, Request>,
     posts: u64,
@@ -115,16 +153,39 @@ impl Pending {
                 self.abandon(old.record);
             }
         }
-        self.queue.push_back((done, waits));
+        self.queue.push_back(Waiting {
+            end: done.leave,
+            done,
+            waits,
+            again: VecDeque::new(),
+        });
+        if request.is_none() {
+            self.fold();
+        }
         record
+    }
+
+    /// The last call may be a repetition.
+    fn fold(&mut self) {
+        let before = self.queue.len().checked_sub(2);
+        let Some(last) = before.and_then(|_| self.queue.pop_back()) else {
+            return;
+        };
+        match self.queue.back_mut().is_some_and(|call| call.repeat(&last)) {
+            true => self.again += 1,
+            false => self.queue.push_back(last),
+        }
     }
 
     /// Adds the last facts about a call.
     pub fn settle(&mut self, record: u64, add: impl FnOnce(&mut Signature)) {
         let place = record.checked_sub(self.first);
-        if let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize)) {
-            add(&mut done.signature);
-            *waits = false;
+        if let Some(call) = place.and_then(|at| self.queue.get_mut(at as usize)) {
+            add(&mut call.done.signature);
+            call.waits = false;
+            if record + 1 == self.first + self.queue.len() as u64 {
+                self.fold();
+            }
         }
     }
 
@@ -139,7 +200,7 @@ impl Pending {
         let place = record.and_then(|record| record.checked_sub(self.first));
         place
             .and_then(|at| self.queue.get(at as usize))
-            .is_some_and(|(done, _)| done.signature.flags & ANY != 0)
+            .is_some_and(|call| call.done.signature.flags & ANY != 0)
     }
 
     /// Completes a request.
@@ -156,15 +217,15 @@ impl Pending {
             },
         };
         let place = record.checked_sub(self.first);
-        let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize)) else {
+        let Some(call) = place.and_then(|at| self.queue.get_mut(at as usize)) else {
             // Already written as a request without data, unless there was nothing to add.
             return match outcome {
                 Outcome::AsPosted | Outcome::Cancelled => Found::Post(completed),
                 _ => Found::TooLate,
             };
         };
-        *waits = false;
-        let signature = &mut done.signature;
+        call.waits = false;
+        let signature = &mut call.done.signature;
         match outcome {
             Outcome::AsPosted => {}
             Outcome::Received {
@@ -195,15 +256,27 @@ impl Pending {
 
     /// The next call to write: complete, or waiting for too long.
     pub fn pop(&mut self) -> Option<Done> {
-        let &(_, waits) = self.queue.front()?;
-        if waits {
-            if self.queue.len() <= MOST {
+        let is_full = self.queue.len() > MOST || self.again > MOST_AGAIN;
+        let call = self.queue.front()?;
+        if call.waits {
+            if !is_full {
                 return None;
             }
             self.abandon(self.first);
         }
-        self.first += 1;
-        self.queue.pop_front().map(|(done, _)| done)
+        let call = self.queue.front_mut()?;
+        let Some((since, inside)) = call.again.pop_front() else {
+            self.first += 1;
+            return self.queue.pop_front().map(|call| call.done);
+        };
+        self.again -= 1;
+        let enter = call.done.leave + u64::from(since);
+        let next = Done {
+            enter,
+            leave: enter + u64::from(inside),
+            ..call.done.clone()
+        };
+        Some(std::mem::replace(&mut call.done, next))
     }
 
     /// Ends the wait of all calls: nothing more will be known.
@@ -216,10 +289,10 @@ impl Pending {
     /// Gives a request's record up: the message of a receive stays unknown.
     fn abandon(&mut self, record: u64) {
         let place = record.checked_sub(self.first);
-        if let Some((done, waits)) = place.and_then(|at| self.queue.get_mut(at as usize))
-            && std::mem::take(waits)
+        if let Some(call) = place.and_then(|at| self.queue.get_mut(at as usize))
+            && std::mem::take(&mut call.waits)
         {
-            done.signature.flags &= !(flags::RECEIVES | flags::COLLECTIVE);
+            call.done.signature.flags &= !(flags::RECEIVES | flags::COLLECTIVE);
             self.unfinished += 1;
         }
     }
@@ -293,5 +366,44 @@ mod tests {
         }
         assert_eq!(pending.pop().unwrap().signature.flags, flags::POSTS);
         assert_eq!(pending.complete(70, from(4)), Found::TooLate);
+    }
+
+    #[test]
+    fn looks_wait_as_one_and_come_one_by_one() {
+        let look = |enter: u64| {
+            let mut look = receive(enter);
+            look.signature.flags = 0;
+            look.leave = enter + 1 + enter % 3;
+            look
+        };
+        let mut pending = Pending::default();
+        pending.push(receive(0), Some(70), true);
+        let times = (1..2 * MOST as u64).map(|n| 10 * n);
+        times.clone().for_each(|at| {
+            pending.push(look(at), None, false);
+        });
+        assert_eq!(pending.queue.len(), 2);
+        assert!(pending.pop().is_none());
+        assert!(matches!(pending.complete(70, from(4)), Found::Post(_)));
+        assert_eq!(pending.pop().unwrap().signature.receive.peer, 4);
+        for at in times {
+            let (found, expected) = (pending.pop().unwrap(), look(at));
+            assert_eq!((found.enter, found.leave), (expected.enter, expected.leave));
+        }
+        assert!(pending.pop().is_none());
+        assert_eq!((pending.again, pending.first), (0, 2));
+    }
+
+    #[test]
+    fn probes_without_success_are_looks() {
+        let mut pending = Pending::default();
+        pending.push(receive(0), Some(70), true);
+        for n in 0..4 {
+            let mut probe = receive(10 + n);
+            probe.signature.flags = flags::PEEKS;
+            let record = pending.push(probe, None, true);
+            pending.settle(record, |signature| signature.flags |= flags::UNSUCCESSFUL);
+        }
+        assert_eq!((pending.queue.len(), pending.again), (2, 3));
     }
 }

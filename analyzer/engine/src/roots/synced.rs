@@ -115,7 +115,9 @@ impl Synced {
 
     /// The members of a group met earlier, as is known only now.
     pub fn known(&mut self, group: u32, then: &Sums, members: &Members) {
-        if then.order < self.with_group(group).order {
+        let met = self.groups.iter().find(|(of, _)| *of == (group, false));
+        let last = met.map_or(&self.all, |(_, sums)| sums);
+        if then.order < last.order.max(self.all.order) {
             return;
         }
         match members.is_all(group) {
