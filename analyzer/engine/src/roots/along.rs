@@ -20,7 +20,8 @@ use crate::wire::links::Stretch;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     pub time: i64,
-    /// Weighted, see [`crate::roots::load`]; and by how much that may be wrong.
+    /// Weighted, see [`crate::roots::load`]; and by how much that may be wrong. In parts of a ns
+    /// until the sweep is over.
     pub weight: i128,
     pub error: i128,
 }
@@ -149,7 +150,9 @@ impl<'a> Along<'a> {
         }
         let phases = self.phases.spent.values_mut();
         let all = self.on_path.iter_mut().chain(phases);
-        all.for_each(|spent| spent.weight = weights.ns(spent.weight));
+        for spent in all {
+            (spent.weight, spent.error) = (weights.ns(spent.weight), weights.ns(spent.error));
+        }
     }
 
     /// Adds the part of some time that is on the path.

@@ -7,7 +7,7 @@ use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind, Shared, site};
 use crate::roots::excess::{self, Other};
 use crate::roots::sweep::Sweep;
-use crate::roots::walk::Late;
+use crate::roots::walk::{Late, Times, Walker};
 use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Spent, Wait};
 use crate::wire::parcels::exchange;
 
@@ -40,23 +40,20 @@ impl Sweep<'_> {
         for &(agent, index) in told.iter().filter(|(agent, _)| *agent != NONE) {
             out[agent as usize].expect(index);
         }
-        for walker in &self.walkers {
+        for (lane, walker) in (0..).zip(&self.walkers) {
             for (_, side, times) in &walker.waits {
                 let (agent, index) = told[side.index as usize];
                 if agent == NONE || side.count == NONE {
                     continue;
                 }
-                let times = &walker.times[times.start as usize..times.end as usize];
-                let numbers = &walker.activities.shared;
-                let times = times.iter().map(|&(at, time)| (numbers[at as usize], time));
-                out[agent as usize].add(Side { index, ..*side }, times);
+                out[agent as usize].add(Side { index, ..*side }, (lane, times), walker);
             }
         }
         out.iter_mut().for_each(Sides::fold);
         let own = std::mem::take(&mut out[me]);
         let mut spending = out
             .iter()
-            .map(|sides| sides.pack(&self.shared))
+            .map(|sides| sides.pack(&self.walkers, &self.shared))
             .collect::<Vec<_>>();
         let received = exchange(job, &mut spending);
         let sides = received.iter().zip(counts);
@@ -87,7 +84,8 @@ impl Sweep<'_> {
                     other.clear();
                     let first = known.len();
                     for late in sources[blame.sources as usize] {
-                        if let Some((side, times)) = sides[late.agent as usize].of(late.index) {
+                        let sides = &sides[late.agent as usize];
+                        if let Some((side, times)) = sides.of(late.index, walkers) {
                             other.add(times, side.computation, side.waits);
                             let (index, agent) = (late.index, late.agent);
                             known.push(Source { index, agent });
@@ -153,8 +151,8 @@ impl Sweep<'_> {
 #[derive(Default)]
 pub(super) struct Sides {
     /// By number: what is told, and where its times begin; and of how many waits.
-    of: Vec<(Option<(Side, usize)>, u32)>,
-    /// The agent's numbers of activities, and ns.
+    of: Vec<(Option<(Side, Place)>, u32)>,
+    /// Times that no walker has: the agent's numbers of activities, and ns.
     times: Vec<(u32, i64)>,
     /// Sums of those that fold, by number.
     folded: FxHashMap<u32, (Side, FxHashMap<u32, i64>)>,
@@ -175,14 +173,17 @@ impl Sides {
         self.of[at].1 += 1;
     }
 
-    /// Adds the side of a wait.
-    fn add(&mut self, side: Side, times: impl Iterator<Item = (u32, i64)>) {
+    /// Adds the side of a wait, with its times in a walker.
+    fn add(&mut self, side: Side, (lane, times): (u32, &Times), walker: &Walker<'_>) {
         let (of, waits) = &mut self.of[side.index as usize];
+        let at = times.start as usize;
         if *waits == 1 {
-            *of = Some((side, self.times.len()));
-            self.times.extend(times);
+            *of = Some((side, Place { lane, at }));
             return;
         }
+        let times = walker.times[at..times.end as usize].iter();
+        let numbers = &walker.activities.shared;
+        let times = times.map(|&(number, time)| (numbers[number as usize], time));
         let (sum, sums) = self.folded.entry(side.index).or_insert_with(|| {
             let none = Side {
                 index: side.index,
@@ -202,22 +203,20 @@ impl Sides {
     fn fold(&mut self) {
         for (index, (side, sums)) in std::mem::take(&mut self.folded) {
             let count = sums.len() as u32;
-            self.of[index as usize].0 = Some((Side { count, ..side }, self.times.len()));
+            let place = Place::here(self.times.len());
+            self.of[index as usize].0 = Some((Side { count, ..side }, place));
             self.times.extend(sums);
         }
     }
 
-    fn pack(&self, shared: &Shared) -> Spending {
+    fn pack(&self, walkers: &[Walker<'_>], shared: &Shared) -> Spending {
         let mut parcel = Spending::default();
-        for (side, at) in self.of.iter().filter_map(|(of, _)| of.as_ref()) {
+        for (side, times) in (0..self.of.len() as u32).filter_map(|at| self.of(at, walkers)) {
             parcel.sides.push(*side);
-            let times = &self.times[*at..*at + side.count as usize];
-            parcel
-                .spent
-                .extend(times.iter().map(|&(number, time)| Spent {
-                    key: shared.keys[number as usize],
-                    time,
-                }));
+            parcel.spent.extend(times.map(|(number, time)| Spent {
+                key: shared.keys[number as usize],
+                time,
+            }));
         }
         parcel
     }
@@ -227,7 +226,7 @@ impl Sides {
         let mut at = 0;
         for side in &parcel.sides {
             if let Some((of, _)) = of.get_mut(side.index as usize) {
-                *of = Some((*side, at));
+                *of = Some((*side, Place::here(at)));
             }
             at += side.count as usize;
         }
@@ -241,8 +240,33 @@ impl Sides {
         }
     }
 
-    fn of(&self, index: u32) -> Option<(&Side, &[(u32, i64)])> {
-        let (side, at) = self.of.get(index as usize)?.0.as_ref()?;
-        Some((side, self.times.get(*at..*at + side.count as usize)?))
+    /// What is told, and the times by the agent's number of the activity.
+    fn of<'w>(
+        &'w self,
+        index: u32,
+        walkers: &'w [Walker<'_>],
+    ) -> Option<(&'w Side, impl Iterator<Item = (u32, i64)> + 'w)> {
+        let (side, place) = self.of.get(index as usize)?.0.as_ref()?;
+        let walker = walkers.get(place.lane as usize);
+        let times = walker.map_or(&self.times, |walker| &walker.times);
+        let times = times.get(place.at..place.at + side.count as usize)?;
+        let numbers = walker.map(|walker| &walker.activities.shared);
+        let shared = move |number: u32| numbers.map_or(number, |shared| shared[number as usize]);
+        let times = times.iter();
+        Some((side, times.map(move |&(number, time)| (shared(number), time))))
+    }
+}
+
+/// Where the times of a wait begin.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The walker that has them; `NONE` if none does.
+    lane: u32,
+    at: usize,
+}
+
+impl Place {
+    fn here(at: usize) -> Place {
+        Place { lane: NONE, at }
     }
 }

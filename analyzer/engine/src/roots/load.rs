@@ -81,20 +81,24 @@ impl Load {
         let locations = i128::from(locations.max(1));
         let mut weights = Weights {
             width: self.width,
-            bins: self.parts.len(),
             span: (start, end),
             locations,
-            busy: Vec::new(),
-            sums: Vec::new(),
+            parts: Vec::with_capacity(busy.len()),
         };
         let mut sum = 0;
         for (at, &busy) in (0..).zip(&busy) {
-            let (_, length) = weights.bounds(at);
-            let all = locations * i128::from(length);
-            let busy = i128::from(busy).min(all);
-            weights.busy.push(busy);
-            weights.sums.push(sum);
-            sum += weights.of(at, length);
+            let (begin, length) = weights.bounds(at, self.parts.len());
+            let busy = i128::from(busy).min(locations * i128::from(length));
+            let rate = ((locations - 1) * busy << FRACTION) / i128::from(length.max(1));
+            let part = Part {
+                begin,
+                length,
+                busy,
+                rate,
+                sum,
+            };
+            sum += weights.of(&part, length);
+            weights.parts.push(part);
         }
         let bins = busy.chunks(self.fine as usize);
         let bins = bins.map(|fine| {
@@ -164,26 +168,39 @@ fn bin(width: i64, bins: usize, time: i64) -> usize {
     (time.max(0) / width).min(bins as i64 - 1) as usize
 }
 
-/// Weights of the time of a run.
+/// Bits of a fraction.
+const FRACTION: u32 = 32;
+
+/// Weights of the time of a run, in parts of a ns of which there are as many as locations.
 pub struct Weights {
     width: i64,
-    bins: usize,
     /// Begin and end of what is weighed, ns.
     span: (i64, i64),
     locations: i128,
-    /// By fine bin, in the span: busy time of all locations, ns.
-    busy: Vec<i128>,
-    /// Before each bin: weights, see [`Weights::until`].
-    sums: Vec<i128>,
+    /// The fine bins.
+    parts: Vec<Part>,
+}
+
+/// The part of a fine bin that is in the span.
+struct Part {
+    /// ns
+    begin: i64,
+    length: i64,
+    /// Busy time of all locations, ns.
+    busy: i128,
+    /// By how much a ns weighs less because of that, in fractions.
+    rate: i128,
+    /// The weight of all time before it.
+    sum: i128,
 }
 
 impl Weights {
-    /// The part of a bin that is in the span: begin and length, ns.
-    fn bounds(&self, bin: usize) -> (i64, i64) {
+    /// Begin and length of what is in the span of one of so many `bins`, ns.
+    fn bounds(&self, bin: usize, bins: usize) -> (i64, i64) {
         let begin = (bin as i64 * self.width).max(self.span.0);
         let end = (bin as i64 + 1) * self.width;
         // The last bin has all that is later.
-        let end = match bin + 1 == self.bins {
+        let end = match bin + 1 == bins {
             true => self.span.1,
             false => end.min(self.span.1),
         };
@@ -191,21 +208,18 @@ impl Weights {
     }
 
     /// The weight of so much time in a bin: `n time - (n - 1) / n * busy`, times `n`.
-    fn of(&self, bin: usize, time: i64) -> i128 {
-        let (_, length) = self.bounds(bin);
-        let all = self.locations * i128::from(length.max(1));
+    #[inline]
+    fn of(&self, part: &Part, time: i64) -> i128 {
         let time = i128::from(time);
-        let n = self.locations;
-        n * n * time - (n - 1) * self.busy[bin] * n * time / all
+        self.locations * self.locations * time - (part.rate * time >> FRACTION)
     }
 
-    /// Weight of all time before a moment; `at` is the bin of the moment looked up before. In parts of
-    /// a ns of which there are as many as locations, so that sums are exact.
+    /// Weight of all time before a moment; `at` is the bin of the moment looked up before. However
+    /// time is parted, the weights of its parts add up to that of all of it.
     #[inline]
     pub fn until(&self, at: &mut Bin, time: i64) -> i128 {
-        let bin = at.of(self.width, self.bins, time);
-        let (begin, length) = self.bounds(bin);
-        self.sums[bin] + self.of(bin, (time - begin).clamp(0, length))
+        let part = &self.parts[at.of(self.width, self.parts.len(), time)];
+        part.sum + self.of(part, (time - part.begin).clamp(0, part.length))
     }
 
     /// A weight in ns.
@@ -213,23 +227,22 @@ impl Weights {
         weight / self.locations
     }
 
-    /// By how much the weight of some time may be wrong, ns: where it has a part of a bin, nobody
+    /// By how much the weight of some time may be wrong: where it has a part of a bin, nobody
     /// knows how much of the busy time in the bin lies in that part. The bin of its end is `at`.
+    #[inline]
     pub fn error(&self, at: Bin, (from, until): (i64, i64)) -> i128 {
-        let first = bin(self.width, self.bins, from);
-        let last = at.number;
-        let of = |bin: usize| {
-            let (begin, length) = self.bounds(bin);
-            let own = until.min(begin + length) - from.max(begin);
-            let own = i128::from(own.clamp(0, length));
-            let rest = i128::from(length) - own;
-            let most = self.busy[bin].min(self.locations * own);
-            let least = (self.busy[bin] - self.locations * rest).max(0);
-            (self.locations - 1) * (most - least).max(0) / self.locations
+        let of = |part: &Part| {
+            let own = until.min(part.begin + part.length) - from.max(part.begin);
+            let own = own.clamp(0, part.length);
+            let rest = part.length - own;
+            let most = part.busy.min(self.locations * i128::from(own));
+            let least = (part.busy - self.locations * i128::from(rest)).max(0);
+            (self.locations - 1) * (most - least).max(0)
         };
-        match first == last {
-            true => of(first),
-            false => of(first) + of(last),
+        let last = of(&self.parts[at.number]);
+        match from >= at.begin {
+            true => last,
+            false => of(&self.parts[bin(self.width, self.parts.len(), from)]) + last,
         }
     }
 }
@@ -260,7 +273,8 @@ mod tests {
             let before = weights.until(at, from * S);
             let weight = weights.ns(weights.until(at, until * S) - before);
             // Stretches end where the number of busy ones changes, but not bins.
-            assert!(weights.error(*at, (from * S, until * S)) < i128::from(S) / 1000);
+            let error = weights.ns(weights.error(*at, (from * S, until * S)));
+            assert!(error < i128::from(S) / 1000);
             weight as f64 / S as f64
         };
         let stretches = [
@@ -323,7 +337,7 @@ mod tests {
             let at = &mut Bin::default();
             let before = weights.until(at, from);
             let found = weights.ns(weights.until(at, until) - before) as f64;
-            let error = weights.error(*at, (from, until)) as f64;
+            let error = weights.ns(weights.error(*at, (from, until))) as f64;
             assert!(
                 (found - exact(from, until)).abs() <= error + 2.0,
                 "{found} {error}"

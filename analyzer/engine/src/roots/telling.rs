@@ -77,6 +77,7 @@ impl Sweep<'_> {
         let mut lates: Vec<Late> = Vec::new();
         let mut leaving: Vec<Leaving> = (0..agents).map(|_| Leaving::default()).collect();
         let received = exchange(job, &mut telling);
+        let mut last: Option<(Victim, u32)> = None;
         for ((agent, parcel), leaving) in (0..).zip(&received).zip(&mut leaving) {
             counts.push(parcel.told.len() as u32);
             for (index, told) in (0..).zip(&parcel.told) {
@@ -90,6 +91,14 @@ impl Sweep<'_> {
                     0 => None,
                     id => self.search.numbers.find(&id),
                 };
+                let victim = Victim {
+                    pattern: told.pattern,
+                    call: (told.operation, told.path),
+                };
+                let mut number = || match last {
+                    Some((last, number)) if last == victim => number,
+                    _ => last.insert((victim, self.victims.number(victim))).1,
+                };
                 lates.extend(lane.map(|lane| Late {
                     event: told.event,
                     lane,
@@ -98,10 +107,7 @@ impl Sweep<'_> {
                     rank: told.rank,
                     ranks: told.ranks,
                     group: group.unwrap_or(NONE),
-                    victim: self.victims.number(Victim {
-                        pattern: told.pattern,
-                        call: (told.operation, told.path),
-                    }),
+                    victim: number(),
                     share: told.share,
                     left: told.left.min(told.leave),
                     is_met: told.left != i64::MAX,
