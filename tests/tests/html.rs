@@ -457,6 +457,8 @@ fn many_ranks_are_folded() {
     open(&mut browser, &page);
     let columns = browser.value("document.querySelectorAll('#ranks svg g').length");
     assert_eq!(columns, 64);
+    let rows = browser.value("document.querySelectorAll('#waiting svg .row').length");
+    assert_eq!(rows, 64);
     look(&mut browser, "many");
     silent(&browser, &page);
 }

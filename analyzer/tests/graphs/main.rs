@@ -38,6 +38,21 @@ fn near(found: f64, expected: f64, what: impl std::fmt::Debug) -> Result<(), Tes
     Ok(())
 }
 
+/// The map of waiting has all of it, up to the rounding of its shares.
+fn check_map(report: &Report, waiting: f64) -> Result<(), TestCaseError> {
+    let load = report.parallelism.as_ref().expect("searched");
+    let shares = load.waiting.iter().flat_map(|row| &row.shares);
+    let part = 2.0 * ns(load.bins_s);
+    let found = part * shares.clone().sum::<f64>();
+    let rounded = part * shares.count() as f64 * 0.5e-3;
+    let limit = rounded + 8.0;
+    prop_assert!(
+        (found - waiting).abs() <= limit,
+        "map: {found} for {waiting}"
+    );
+    Ok(())
+}
+
 fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(), TestCaseError> {
     let Costs { of, classes } = Costs::new(machine, as_whole);
     let mut sums: BTreeMap<Key, (f64, f64)> = BTreeMap::new();
@@ -70,6 +85,7 @@ fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(),
     let done = machine.done.iter().flatten();
     let waiting = done.map(|call| call.waited()).sum::<i64>() as f64;
     near(report.sums().wait_s, waiting, "all waiting")?;
+    check_map(report, waiting)?;
     let untraced = ns(report.untraced_s.expect("known"));
     prop_assert!(untraced < 64.0, "untraced: {untraced}");
     let unlisted = ns(report.unlisted_s.expect("known"));

@@ -17,6 +17,7 @@
 mod error;
 mod file;
 mod finding;
+mod heat;
 mod listing;
 mod moment;
 mod page;

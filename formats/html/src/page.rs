@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::table::EXPLAINED;
 use crate::text::sentence;
-use crate::{Page, finding, path, pictures, ranks, regions, remarks, roots, summary, table};
+use crate::{Page, finding, heat, path, pictures, ranks, regions, remarks, roots, summary, table};
 
 /// First bytes of every page.
 pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" \
@@ -28,6 +28,10 @@ pub fn page(page: &Page) -> Markup {
         .critical_path
         .as_ref()
         .is_some_and(|path| !path.profile.is_empty());
+    let has_map = report
+        .parallelism
+        .as_ref()
+        .is_some_and(|load| !load.waiting.is_empty());
     html! {
         (PreEscaped(START)) (PreEscaped(env!("CARGO_PKG_VERSION"))) (PreEscaped("\">"))
         meta http-equiv="Content-Security-Policy" content=(policy(!page.pictures.is_empty()));
@@ -44,6 +48,7 @@ pub fn page(page: &Page) -> Markup {
         nav aria-label="Sections" {
             ul {
                 li { a href="#summary" { "Summary" } }
+                @if has_map { li { a href="#waiting" { "Waiting" } } }
                 @if has_roots { li { a href="#roots" { "Root causes" } } }
                 @if has_path { li { a href="#path" { "Critical path" } } }
                 li { a href="#findings" { "Findings" } }
@@ -57,6 +62,7 @@ pub fn page(page: &Page) -> Markup {
         }
         main {
             (summary::section(report))
+            (heat::section(report))
             (roots::section(report))
             (path::section(report))
             (table::section(report))

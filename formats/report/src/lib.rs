@@ -29,7 +29,7 @@ pub use advice::{Advice, Promise};
 pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};
-pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow};
+pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingRanks};
 pub use ranks::{has_rank, list_of_ranks, rank_ranges};
 pub use roots::{DelayCosts, RootCause, RootRank, RootShare, RootSite, Victim, WaitClass};
 pub use text::words;

@@ -85,6 +85,17 @@ pub struct PathRow {
     pub impact_s: f64,
 }
 
+/// How much ranks waited at a time. Above 64 sets, those that wait alike are one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitingRanks {
+    /// The ranks, as `0-3,8`.
+    pub ranks: String,
+    /// Their number of locations.
+    pub locations: u64,
+    /// By two bins: the share of their time in which they waited, 0 to 1.
+    pub shares: Vec<f64>,
+}
+
 /// How busy the run was.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parallelism {
@@ -94,6 +105,9 @@ pub struct Parallelism {
     pub busy: Vec<f64>,
     /// By bin: bytes sent per second.
     pub bytes_per_s: Vec<f64>,
+    /// Who waited when, for at most 64 sets of ranks.
+    #[serde(default)]
+    pub waiting: Vec<WaitingRanks>,
     /// Time of all locations without waiting, by the length of the critical path.
     pub speedup: f64,
     /// The same by the number of locations, 0 to 1.

@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 
-use laggard_report::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, ratio};
+use laggard_report::{
+    CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingRanks, rank_ranges, ratio,
+};
 
 use rustc_hash::FxHashMap;
 
@@ -11,6 +13,7 @@ use crate::report::roots::{name, operation, place, site};
 use crate::roots::activities::Activity;
 use crate::roots::carry::UNIT;
 use crate::roots::impact::OnPath;
+use crate::roots::map;
 use crate::roots::sums::Roots;
 use crate::waits::sums::LISTED;
 
@@ -106,11 +109,23 @@ pub fn rows(
             .iter()
             .map(|&bytes| per_bin(bytes as f64) * 1e9)
             .collect(),
+        waiting: load.waiting.rows.iter().map(waiting).collect(),
         speedup,
         efficiency: ratio(speedup, locations as f64),
         granularity_s: (messages > 0).then(|| laggard_report::seconds(busy / messages as i64)),
     };
     (critical, parallelism)
+}
+
+/// Shares to a thousandth.
+fn waiting(row: &map::Row) -> WaitingRanks {
+    let ranks = row.ranks.iter().flat_map(|(first, last)| *first..=*last);
+    let share = |share: &f64| (share * 1e3).round().clamp(0.0, 1e3) / 1e3;
+    WaitingRanks {
+        ranks: rank_ranges(ranks),
+        locations: row.locations,
+        shares: row.waited.iter().map(share).collect(),
+    }
 }
 
 /// The ranks that the path is on longest.

@@ -253,7 +253,10 @@ impl Sides {
         let numbers = walker.map(|walker| &walker.activities.shared);
         let shared = move |number: u32| numbers.map_or(number, |shared| shared[number as usize]);
         let times = times.iter();
-        Some((side, times.map(move |&(number, time)| (shared(number), time))))
+        Some((
+            side,
+            times.map(move |&(number, time)| (shared(number), time)),
+        ))
     }
 }
 

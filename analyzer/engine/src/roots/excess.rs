@@ -27,12 +27,7 @@ impl Other {
     }
 
     /// Adds those of some locations; `NONE` is an activity that no location of this agent has.
-    pub fn add(
-        &mut self,
-        times: impl Iterator<Item = (u32, i64)>,
-        computation: i64,
-        waits: u32,
-    ) {
+    pub fn add(&mut self, times: impl Iterator<Item = (u32, i64)>, computation: i64, waits: u32) {
         for (number, time) in times.filter(|(number, _)| *number != NONE) {
             let at = number as usize;
             if self.times.len() <= at {

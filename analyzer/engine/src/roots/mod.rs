@@ -19,6 +19,7 @@ mod excess;
 pub mod impact;
 mod lanes;
 mod load;
+pub mod map;
 mod members;
 mod path;
 mod phases;
@@ -112,6 +113,7 @@ impl Search<'_> {
             victims,
             untraced,
             mut load,
+            map,
             sets,
             ..
         } = sweep;
@@ -176,6 +178,7 @@ impl Search<'_> {
             width: load.width(),
             busy,
             bytes: sent.bytes,
+            waiting: map.gather(self.job),
         };
         Ok(roots)
     }

@@ -7,6 +7,7 @@ use crate::basics::intern::PathKey;
 use crate::roots::activities::{Activity, Site};
 use crate::roots::carry::UNIT;
 use crate::roots::impact::CriticalPath;
+use crate::roots::map;
 
 /// Who waits in the end: pattern and call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,6 +94,7 @@ pub struct Loaded {
     pub busy: Vec<i64>,
     /// By bin: bytes sent.
     pub bytes: Vec<u64>,
+    pub waiting: map::Folded,
 }
 
 impl Roots {

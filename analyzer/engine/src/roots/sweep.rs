@@ -10,6 +10,7 @@ use crate::basics::intern::Interner;
 use crate::replay::rank::Rank;
 use crate::roots::activities::Shared;
 use crate::roots::load::Load;
+use crate::roots::map::WaitMap;
 use crate::roots::members::Members;
 use crate::roots::path::Sets;
 use crate::roots::sums::Victim;
@@ -34,6 +35,7 @@ pub(super) struct Sweep<'s> {
     /// Waits for nobody that is known, by pattern, ns.
     pub(super) untraced: FxHashMap<u16, u128>,
     pub(super) load: Load,
+    pub(super) map: WaitMap,
     pub(super) sets: Sets,
     /// Threads that are started later, latest first: when, ns, and their walkers.
     pub(super) started: Vec<(i64, u32)>,
@@ -65,6 +67,9 @@ impl<'s> Sweep<'s> {
     ) -> Self {
         let (mut walkers, mut names) = (Vec::new(), Vec::new());
         let (mut waiting, mut late) = (FxHashMap::default(), FxHashMap::default());
+        let load = Load::new(search.end);
+        let of_run = search.opened.agent_of.len();
+        let mut map = WaitMap::new(of_run, load.width().saturating_mul(2));
         let threads = ranks.iter().flat_map(|rank| {
             let threads = (0..).zip(&rank.recorded.threads);
             threads.map(|at| (rank.recorded.rank, at))
@@ -78,6 +83,7 @@ impl<'s> Sweep<'s> {
             waiting.insert((rank, position), lane);
             late.insert((rank, thread.number), lane);
             names.push((rank, thread.number));
+            map.count(rank);
             let start = match bounds.started {
                 Some(ticks) => {
                     started.entry(rank).or_insert(clock.ns(ticks));
@@ -95,7 +101,8 @@ impl<'s> Sweep<'s> {
         }
         later.sort_unstable_by(|a, b| b.cmp(a));
         Sweep {
-            load: Load::new(search.end),
+            load,
+            map,
             sets: Sets::default(),
             started: later,
             folded: FxHashMap::default(),
@@ -193,11 +200,12 @@ impl<'s> Sweep<'s> {
             // Each by itself: a call's links may be in several slabs. Nobody counts as busy in the
             // shutdown.
             for link in links {
+                let begin = link.time.saturating_sub(link.share).max(link.since());
                 let row = rows.get(link.signature as usize);
                 if row.is_none_or(|row| row.shape != Shape::Finalize) {
-                    let begin = link.time.saturating_sub(link.share).max(link.since());
                     self.load.add(begin, link.time, -1);
                 }
+                self.map.add(link.rank, begin, link.time);
             }
         }
         // A thread goes on from the first one of its rank.
