@@ -89,7 +89,7 @@ impl Load {
         for (at, &busy) in (0..).zip(&busy) {
             let (begin, length) = weights.bounds(at, self.parts.len());
             let busy = i128::from(busy).min(locations * i128::from(length));
-            let rate = ((locations - 1) * busy << FRACTION) / i128::from(length.max(1));
+            let rate = (((locations - 1) * busy) << FRACTION) / i128::from(length.max(1));
             let part = Part {
                 begin,
                 length,
@@ -211,7 +211,7 @@ impl Weights {
     #[inline]
     fn of(&self, part: &Part, time: i64) -> i128 {
         let time = i128::from(time);
-        self.locations * self.locations * time - (part.rate * time >> FRACTION)
+        self.locations * self.locations * time - ((part.rate * time) >> FRACTION)
     }
 
     /// Weight of all time before a moment; `at` is the bin of the moment looked up before. However
