@@ -13,7 +13,7 @@ TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --re
 FAILED := $(BUILT)/failed
 STEP := tests/step.sh $(FAILED)
 
-.PHONY: all deps build build-mpich demo test test-mpich bench fuzz check-memory clean
+.PHONY: all deps build build-mpich demo test test-mpich test-slurm bench fuzz check-memory clean
 
 all: build
 
@@ -72,6 +72,11 @@ test-mpich: deps
 	@mkdir -p $(BUILT) && : >$(FAILED) && : >$(FAILED).alone
 	$(MPICH_STEPS)
 	@$(STEP)
+
+# Jobs of a Slurm that runs on this machine for that time. Needs root.
+test-slurm: build
+	tests/install-deps.sh slurm
+	$(CARGO) test --release -p laggard-tests --test slurm -- --ignored
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all
