@@ -108,6 +108,7 @@ def main(trace, notebook, hostile):
             },
             "what_if": opened.what_if("--network", "latency=0")["schema"],
             "refused": refused,
+            "newest": [str(laggard.Trace().path), laggard.read().program],
             "tags": sorted(set().union(*(one.tags for one in tags))),
             "attributes": sum((one.attributes for one in tags), []),
             "notebook": run(notebook, trace),

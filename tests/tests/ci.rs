@@ -109,6 +109,8 @@ fn comments_hold_what_the_report_says() {
         lost[0][5].contains("computed 97 % of that time"),
         "{lost:?}"
     );
+    let first = shown(&bench, "example.json", "markdown", &["--top", "1"]);
+    assert_eq!(rows(&first["tables"][1]).len(), 1, "{first:#}");
     assert_eq!(found["html"], serde_json::json!(["<!-- laggard -->\n"]));
     for rest in ["links", "other"] {
         assert_eq!(list(&found[rest]).len(), 0, "{found:#}");
@@ -255,6 +257,22 @@ fn hostile_names_stay_names() {
                 );
             }
         }
+    }
+    // What would begin something at the start of a line.
+    for start in [
+        "    code", "1. item", "- item", "> quote", "---", "===", "# head", "+ item #",
+    ] {
+        replace(&mut report, start);
+        write(&bench, "start.json", &report);
+        let found = shown(&bench, "start.json", "markdown", &[]);
+        assert_eq!(found["other"], serde_json::json!([]), "{start}: {found:#}");
+        let items = list(&found["items"]);
+        assert!(!items.is_empty(), "{found:#}");
+        assert_eq!(
+            text(&found["headings"][0]).ends_with('#'),
+            start.ends_with('#')
+        );
+        assert!(text(&items[0]).starts_with(start.trim_start()), "{found:#}");
     }
     // Texts have an end.
     replace(&mut report, &"<|@".repeat(100_000));

@@ -159,17 +159,17 @@ fn print(options: &Analyze, report: &Report, output: &Path, files: &[(&str, &Pat
             }
             out.flush()?;
         }
-        other => print_as(report, other, options.fail_above)?,
+        other => print_as(report, other, TOP, options.fail_above)?,
     }
     Ok(())
 }
 
 /// Prints a report for other programs, or not at all. People get more than its text.
-pub fn print_as(report: &Report, format: Format, limit: Option<f64>) -> Result<()> {
+pub fn print_as(report: &Report, format: Format, top: usize, limit: Option<f64>) -> Result<()> {
     match format {
         Format::Text | Format::None => {}
         Format::Json => screen::print_json(&report.to_json())?,
-        Format::Markdown => screen::print(&laggard_ci::to_markdown(report))?,
+        Format::Markdown => screen::print(&laggard_ci::to_markdown(report, top))?,
         Format::Openmetrics => screen::print(&laggard_ci::to_openmetrics(report))?,
         Format::Junit => screen::print(&laggard_ci::to_junit(report, limit))?,
     }

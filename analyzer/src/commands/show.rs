@@ -25,7 +25,7 @@ pub fn show(options: &Show) -> Result<ExitCode> {
             let named = options.report.as_deref().unwrap_or(&file);
             screen::print_report(&report, options.top, named)?;
         }
-        None => analyze::print_as(&report, options.format, options.fail_above)?,
+        None => analyze::print_as(&report, options.format, options.top, options.fail_above)?,
     }
     analyze::judge(&report, options.fail_above, &file)
 }

@@ -7,9 +7,8 @@ use laggard_report::{Bottleneck, Report, RootCause, words};
 
 use crate::markdown::{Column, escape, number, table, text};
 
-/// Root causes and findings in the tables.
+/// Root causes in the table.
 const ROOTS: usize = 5;
-const FINDINGS: usize = 10;
 /// Anomalies listed.
 const ANOMALIES: usize = 5;
 
@@ -29,8 +28,8 @@ const LOST: [Column; 6] = [
     text("Waits for"),
 ];
 
-/// The report as Markdown. It begins with a line by which a script finds an older comment.
-pub fn to_markdown(report: &Report) -> String {
+/// The report as Markdown, with at most `top` findings. It begins with a line by which a script finds an older comment.
+pub fn to_markdown(report: &Report, top: usize) -> String {
     let mut out = String::from("<!-- laggard -->\n");
     let command = escape(&words::command(&report.run));
     let _ = writeln!(out, "### laggard: {command}\n");
@@ -53,7 +52,7 @@ pub fn to_markdown(report: &Report) -> String {
         .iter()
         .take_while(|found| worth(found.percent));
     let listed = found.clone().count();
-    let rows = found.take(FINDINGS).enumerate();
+    let rows = found.take(top).enumerate();
     let rows: Vec<_> = rows.map(|(at, found)| finding(at + 1, found)).collect();
     table(&mut out, &LOST, &rows);
     if listed > rows.len() {

@@ -1,8 +1,5 @@
 //! Texts and tables in GitHub's and GitLab's Markdown.
 
-use std::iter::Peekable;
-use std::str::Chars;
-
 /// Most characters of a text.
 pub(crate) const MOST: usize = 400;
 /// Breaks what sites make links of, and is not seen.
@@ -14,30 +11,29 @@ const REFERENCES: &str = "@#!$%&~^";
 /// mentioned. Cut to a length.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    let mut letters = text.chars().peekable();
-    let mut before = ' ';
+    // Blanks at the start of a line would mean something.
+    let mut letters = text.trim_start().chars().peekable();
+    let mut before = None;
     for _ in 0..MOST {
         let Some(letter) = letters.next() else {
             return escaped;
         };
+        let next = letters.peek().copied();
         match letter {
-            letter if letter.is_whitespace() => {
-                escaped.push(if letter == '\u{a0}' { letter } else { ' ' })
-            }
+            '\u{a0}' => escaped.push(letter),
+            letter if letter.is_whitespace() => escaped.push(' '),
             letter if laggard_files::is_steering(letter) => escaped.push('\u{fffd}'),
-            letter if letter.is_ascii_punctuation() => {
-                // Commas and the like mean nothing, and are many.
-                if !matches!(letter, ',' | ';' | '%' | '/' | '?' | '"' | '\'') {
+            letter => {
+                if is_markup(before, letter, next) {
                     escaped.push('\\');
                 }
                 escaped.push(letter);
             }
-            letter => escaped.push(letter),
         }
-        if is_linked(before, letter, &mut letters) {
+        if is_linked(before, letter, next) {
             escaped.push(JOINER);
         }
-        before = letter;
+        before = Some(letter);
     }
     if letters.next().is_some() {
         escaped.push('…');
@@ -45,16 +41,32 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
+/// Whether a letter means something here.
+fn is_markup(before: Option<char>, letter: char, next: Option<char>) -> bool {
+    let is_in_word = |beside: Option<char>| beside.is_some_and(char::is_alphanumeric);
+    match letter {
+        '\\' | '`' | '*' | '[' | ']' | '<' | '&' | '|' | '~' | '$' | '{' | '#' => true,
+        '_' => !is_in_word(before) || !is_in_word(next),
+        // Items of lists, quotations and rules begin a line.
+        '-' | '+' | '=' | '>' => before.is_none(),
+        '.' | ')' => {
+            before.is_some_and(|digit| digit.is_ascii_digit())
+                && next.is_none_or(char::is_whitespace)
+        }
+        _ => false,
+    }
+}
+
 /// Whether something that sites link, or replace by a picture, goes on here.
-fn is_linked(before: char, letter: char, rest: &mut Peekable<Chars<'_>>) -> bool {
-    let Some(&next) = rest.peek() else {
+fn is_linked(before: Option<char>, letter: char, next: Option<char>) -> bool {
+    let Some(next) = next else {
         return false;
     };
     match letter {
         // `https://`, `:smile:`, `mailto:`.
-        ':' => next == '/' || next.is_ascii_alphabetic() || next == '+' || next == '-',
+        ':' => next.is_ascii_alphabetic() || matches!(next, '/' | '+' | '-'),
         // `www.`
-        'w' | 'W' => next == '.' && matches!(before, 'w' | 'W'),
+        'w' | 'W' => next == '.' && matches!(before, Some('w' | 'W')),
         letter => REFERENCES.contains(letter) && (next.is_alphanumeric() || next == '_'),
     }
 }
@@ -116,14 +128,18 @@ mod tests {
     #[test]
     fn texts_stay_texts() {
         for (text, escaped) in [
-            ("3.5 %, in all", "3\\.5 %, in all"),
+            ("3.5 %, in all", "3.5 %, in all"),
+            ("MPI_Recv at a.c:14 f(int)", "MPI_Recv at a.c:14 f(int)"),
             ("a|b`c`", "a\\|b\\`c\\`"),
-            ("<img src=x>", "\\<img src\\=x\\>"),
-            ("@all #12 x@y", "\\@\u{2060}all \\#\u{2060}12 x\\@\u{2060}y"),
-            ("https://e.org", "https\\:\u{2060}//e\\.org"),
-            ("www.e.org", "www\u{2060}\\.e\\.org"),
-            ("a.c:14 f", "a\\.c\\:14 f"),
+            ("<img src=x>", "\\<img src=x>"),
+            ("_a_b __c__", "\\_a_b \\_\\_c\\_\\_"),
+            ("- a - b", "\\- a - b"),
+            ("1. a", "1\\. a"),
+            ("@all #12 x@y", "@\u{2060}all \\#\u{2060}12 x@\u{2060}y"),
+            ("https://e.org", "https:\u{2060}//e.org"),
+            ("www.e.org", "www\u{2060}.e.org"),
             ("a\n\nb\u{1b}[2J\u{202e}", "a  b\u{fffd}\\[2J\u{fffd}"),
+            ("\t     code", "code"),
         ] {
             assert_eq!(escape(text), escaped);
         }

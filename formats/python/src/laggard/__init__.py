@@ -3,7 +3,7 @@
 `read` opens what the command wrote, five functions ask it:
 
 >>> import laggard
->>> report = laggard.read("laggard-trace")
+>>> report = laggard.read()
 >>> print(laggard.why(report))
 
 Tables are Arrow tables. pandas and Polars see them without a copy.

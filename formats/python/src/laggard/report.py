@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from . import _command, _html
+from . import _command, _html, _places
 from .tables import Tables
 
 SCHEMA = "laggard-report/1"
@@ -243,9 +243,9 @@ class Report:
         return "".join(parts)
 
 
-def read(path: str | os.PathLike[str] = "laggard-trace") -> Report:
-    """The report in a file, or beside a trace."""
-    file = Path(path)
+def read(path: str | os.PathLike[str] | None = None) -> Report:
+    """The report in a file, or beside a trace; by default of the newest run here."""
+    file = _places.newest() if path is None else Path(path)
     if file.is_dir():
         file /= NAME
     with file.open(encoding="utf-8") as opened:

@@ -11,16 +11,16 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import feather
 
-from . import _command
+from . import _command, _places
 from .report import NAME, Report, read
 from .tables import Tables
 
 
 class Trace:
-    """A trace directory, or the anchor file of an OTF2 archive."""
+    """A trace directory, or the anchor file of an OTF2 archive; by default the newest run here."""
 
-    def __init__(self, path: str | os.PathLike[str] = "laggard-trace") -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = _places.newest() if path is None else Path(path)
         if not self.path.exists():
             raise FileNotFoundError(f"{self.path}: there is no such trace")
         self._tables: Tables | None = None
