@@ -14,13 +14,17 @@ host=$(hostname -s)
 export SLURM_CONF=$home/slurm.conf
 daemons=()
 
-# Only what was started here is ended.
+# What was started last ends first: a step that has no controller to report to would wait for one.
 end() {
     local pid
+    for _ in $(seq 100); do
+        [ "$(sinfo -h -o %T 2>/dev/null)" = idle ] && break
+        sleep 0.1
+    done
     for pid in "${daemons[@]}"; do
         kill "$pid" 2>/dev/null || true
+        timeout 20 tail --pid="$pid" -f /dev/null || kill -KILL "$pid" || true
     done
-    wait || true
 }
 trap end EXIT
 
@@ -58,11 +62,11 @@ CONF
 munged --foreground --force --key-file="$home/munge.key" --socket="$home/munge.socket" \
     --pid-file="$home/munge.pid" --seed-file="$home/munge.seed" --log-file="$home/munge.log" \
     >"$home/munged.out" 2>&1 &
-daemons+=($!)
+daemons=($! "${daemons[@]}")
 slurmctld -D -i >"$home/slurmctld.log" 2>&1 &
-daemons+=($!)
+daemons=($! "${daemons[@]}")
 slurmd -D -N "$host" >"$home/slurmd.log" 2>&1 &
-daemons+=($!)
+daemons=($! "${daemons[@]}")
 
 for _ in $(seq 100); do
     if [ "$(sinfo -h -o %T 2>/dev/null)" = idle ]; then

@@ -24,6 +24,10 @@ pub fn escape(text: &str) -> String {
             letter if letter.is_whitespace() => escaped.push(' '),
             letter if laggard_files::is_steering(letter) => escaped.push('\u{fffd}'),
             letter => {
+                // Behind it, a mark would be taken for a part of a host's name.
+                if letter == '@' && before.is_some() {
+                    escaped.push(JOINER);
+                }
                 if is_markup(before, letter, next) {
                     escaped.push('\\');
                 }
@@ -135,7 +139,10 @@ mod tests {
             ("_a_b __c__", "\\_a_b \\_\\_c\\_\\_"),
             ("- a - b", "\\- a - b"),
             ("1. a", "1\\. a"),
-            ("@all #12 x@y", "@\u{2060}all \\#\u{2060}12 x@\u{2060}y"),
+            (
+                "@all #12 x@y",
+                "@\u{2060}all \\#\u{2060}12 x\u{2060}@\u{2060}y",
+            ),
             ("https://e.org", "https:\u{2060}//e.org"),
             ("www.e.org", "www\u{2060}.e.org"),
             ("a\n\nb\u{1b}[2J\u{202e}", "a  b\u{fffd}\\[2J\u{fffd}"),
