@@ -86,8 +86,9 @@ pub fn run(options: &Run) -> Result<ExitCode> {
         );
     }
     let shown = numbered(&wanted, before);
-    if code != 0 {
-        keep_ending(&recorded, status);
+    let passed = Some(PASSED.load(Ordering::Relaxed)).filter(|&signal| signal > 0);
+    if code != 0 || passed.is_some() {
+        keep_ending(&recorded, status, passed);
     }
     let sizes = files(&recorded);
     say(&trace(&shown, &sizes));
@@ -226,9 +227,11 @@ fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// Leaves the end of a command that failed beside the trace: ranks do not know of it.
-fn keep_ending(trace: &Path, status: ExitStatus) {
-    let content = match status.signal() {
+/// Leaves the end of a command that failed, or was ended by the signal that was passed on, beside
+/// the trace: ranks do not know of it.
+fn keep_ending(trace: &Path, status: ExitStatus, passed: Option<i32>) {
+    // Launchers of MPICH succeed then.
+    let content = match status.signal().or(passed) {
         Some(signal) => format!("{{\"signal\": {signal}}}\n"),
         None => format!("{{\"code\": {}}}\n", exit_code(status)),
     };
@@ -241,10 +244,13 @@ fn keep_ending(trace: &Path, status: ExitStatus) {
 
 /// The command while it runs, for the signal handler.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// The last signal that was passed on to it.
+static PASSED: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn pass_on(signal: i32) {
     let child = CHILD.load(Ordering::Relaxed);
     if child > 0 {
+        PASSED.store(signal, Ordering::Relaxed);
         // SAFETY: kill is async-signal-safe.
         unsafe { libc::kill(child, signal) };
     }
