@@ -13,7 +13,7 @@ TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --re
 FAILED := $(BUILT)/failed
 STEP := tests/step.sh $(FAILED)
 
-.PHONY: all deps build build-mpich demo test test-mpich bench fuzz check-memory clean
+.PHONY: all deps build build-mpich demo test test-mpich test-slurm bench fuzz check-memory clean
 
 all: build
 
@@ -58,7 +58,7 @@ $(STEP) "tests with MPICH" env LAGGARD_TEST_MPI=mpich $(TEST) \
 	--test operation_maps --test bad_input --test settings --test real_programs \
 	--test other_mpi --test baseline --test kill --test node_files --test soak \
 	--test experiments --test per_rank --test export --test otf2 --test clocks \
-	--test hints -- --skip _4 --skip _8
+	--test hints --test one_step -- --skip _4 --skip _8
 endef
 
 # Everything is built as the tests need it, once.
@@ -72,6 +72,11 @@ test-mpich: deps
 	@mkdir -p $(BUILT) && : >$(FAILED) && : >$(FAILED).alone
 	$(MPICH_STEPS)
 	@$(STEP)
+
+# Jobs of a Slurm that runs on this machine for that time. Needs root.
+test-slurm: build
+	tests/install-deps.sh slurm
+	$(CARGO) test --release -p laggard-tests --test slurm -- --ignored
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all

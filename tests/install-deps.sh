@@ -3,7 +3,7 @@
 # missing where it may: as root, or with a sudo that asks for no password, with apt-get.
 # Anywhere else it prints the one line to run, and fails.
 #
-# Usage: install-deps.sh build|mpich|demo|test
+# Usage: install-deps.sh build|mpich|demo|slurm|test
 #
 # Debian's mpich beside its openmpi leaves the plain names (mpicc, mpirun) to Open MPI, unless
 # someone chose otherwise (update-alternatives --config mpi).
@@ -88,10 +88,22 @@ needs_of_test() {
     need valgrind has valgrind
 }
 
+# A Slurm of one node. Its packages start no service where there is no init system; elsewhere theirs
+# stay without a configuration, and do nothing.
+needs_of_slurm() {
+    export PATH=$PATH:/usr/sbin:/sbin
+    needs_of_build
+    need munge has munged
+    need slurm-client has sbatch
+    need slurm-wlm-basic-plugins compgen -G '/usr/lib/*/slurm-wlm/mpi_pmix.so'
+    need slurmctld has slurmctld
+    need slurmd has slurmd
+}
+
 case "${1:-}" in
-build | mpich | demo | test) "needs_of_$1" ;;
+build | mpich | demo | slurm | test) "needs_of_$1" ;;
 *)
-    echo "usage: $0 build|mpich|demo|test" >&2
+    echo "usage: $0 build|mpich|demo|slurm|test" >&2
     exit 2
     ;;
 esac

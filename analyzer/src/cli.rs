@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-pub use experiments::{Compare, Output, Scale};
+pub use experiments::{Compare, CompareFormat, Output, PlainFormat, REGRESSION_PERCENT, Scale};
 use laggard_export::Choice;
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::RuleBase;
@@ -36,14 +36,14 @@ impl Cli {
     {
         let cli = Cli::try_parse_from(words)?;
         let times = match &cli.command {
-            Command::Dump(dump) => ("--to", dump.from, dump.to),
-            Command::Export(export) => ("--until", export.from, export.until),
-            _ => ("", None, None),
+            Command::Dump(dump) => (dump.from, dump.until()),
+            Command::Export(export) => (export.from, export.until),
+            _ => (None, None),
         };
-        if let (option, Some(from), Some(to)) = times
-            && from > to
+        if let (Some(from), Some(until)) = times
+            && from > until
         {
-            let text = format!("--from {from} is after {option} {to}");
+            let text = format!("--from {from} is after --until {until}");
             let mut command = Cli::command();
             return Err(command.error(ErrorKind::ArgumentConflict, text));
         }
@@ -126,6 +126,17 @@ pub struct Run {
     /// the same file
     #[arg(long, value_name = "FILE")]
     pub operation_map: Option<PathBuf>,
+    /// Analyse the trace, too: print the report, and write it beside the trace, also as a page for
+    /// browsers
+    #[arg(long)]
+    pub report: bool,
+    /// … and open the page
+    #[arg(long)]
+    pub open: bool,
+    /// With --report: agents that analyse, started by the program's launcher [default: one, or
+    /// several of large runs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub agents: Option<u16>,
     /// How you run the program: mpirun -n 4 ./app args
     #[arg(
         required = true,
@@ -180,9 +191,10 @@ impl FilePer {
 /// Options of `analyze`.
 #[derive(Debug, Args)]
 pub struct Analyze {
-    /// The trace directory, or the anchor file of an OTF2 archive
+    /// The trace directory, one above it, or the anchor file of an OTF2 archive [default: the
+    /// newest of laggard-trace, laggard-trace.1, …]
     #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
+    pub directory: Option<PathBuf>,
     /// Where the report goes [default: DIR/report.json]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -290,13 +302,19 @@ pub struct Baseline {
     pub quiet: bool,
 }
 
-/// What is printed.
+/// What is printed of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people
     Text,
     /// The file's content
     Json,
+    /// A comment for a merge request
+    Markdown,
+    /// Numbers for a monitoring system
+    Openmetrics,
+    /// Test cases in XML: findings above --fail-above fail
+    Junit,
     /// Nothing
     None,
 }
@@ -304,12 +322,19 @@ pub enum Format {
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The report file, or the trace directory in which it is
+    /// The report file, or the trace directory in which it is [default: the newest of
+    /// laggard-trace, laggard-trace.1, …]
     #[arg(value_name = "REPORT")]
-    pub report: PathBuf,
+    pub report: Option<PathBuf>,
     /// Bottlenecks in the table
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top: usize,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = Format::Text, conflicts_with = "html")]
+    pub format: Format,
+    /// Exit with 3 if more than this share of all time was spent waiting
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub fail_above: Option<f64>,
     /// Write the report as a page for browsers: one file, which loads nothing
     #[arg(long, value_name = "OUT.html", conflicts_with = "top")]
     pub html: Option<PathBuf>,
@@ -332,20 +357,22 @@ pub struct Show {
 /// Options of `info`.
 #[derive(Debug, Args)]
 pub struct Info {
-    /// The trace directory, or the anchor file of an OTF2 archive
+    /// The trace directory, one above it, or the anchor file of an OTF2 archive [default: the
+    /// newest of laggard-trace, laggard-trace.1, …]
     #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
+    pub directory: Option<PathBuf>,
 }
 
 /// Options of `dump`.
 #[derive(Debug, Args)]
 pub struct Dump {
-    /// The trace directory, or the anchor file of an OTF2 archive
+    /// The trace directory, one above it, or the anchor file of an OTF2 archive [default: the
+    /// newest of laggard-trace, laggard-trace.1, …]
     #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
-    /// This rank only
-    #[arg(long, value_name = "R")]
-    pub rank: Option<u32>,
+    pub directory: Option<PathBuf>,
+    /// These ranks only, as 0-3,8
+    #[arg(long, visible_alias = "rank", value_name = "LIST", value_parser = rank_list)]
+    pub ranks: Option<RankList>,
     /// This thread only
     #[arg(long, value_name = "T")]
     pub thread: Option<u32>,
@@ -357,15 +384,26 @@ pub struct Dump {
     pub from: Option<f64>,
     /// Calls that begin before this time, seconds since the start of the run
     #[arg(long, value_name = "S", value_parser = seconds)]
+    pub until: Option<f64>,
+    /// The former name of --until
+    #[arg(long, value_name = "S", value_parser = seconds, hide = true, conflicts_with = "until")]
     pub to: Option<f64>,
+}
+
+impl Dump {
+    /// The end of the time that was asked for, by either name.
+    pub fn until(&self) -> Option<f64> {
+        self.until.or(self.to)
+    }
 }
 
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// The trace directory, or the anchor file of an OTF2 archive
+    /// The trace directory, one above it, or the anchor file of an OTF2 archive [default: the
+    /// newest of laggard-trace, laggard-trace.1, …]
     #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
+    pub directory: Option<PathBuf>,
     /// What to write
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: ExportFormat,
@@ -450,6 +488,15 @@ pub enum ExportFormat {
 /// Ranges of ranks: first and last of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankList(pub Vec<(u32, u32)>);
+
+impl RankList {
+    /// Whether a rank is in it.
+    pub fn has(&self, rank: u32) -> bool {
+        self.0
+            .iter()
+            .any(|&(first, last)| (first..=last).contains(&rank))
+    }
+}
 
 /// Options of `patterns`.
 #[derive(Debug, Args)]
@@ -572,14 +619,20 @@ mod tests {
     #[test]
     fn wrong_usage_exits_with_2() {
         for words in [
-            &["analyze"][..],
-            &["analyze", "d", "--hotspot-percent", "101"],
+            &["analyze", "d", "--hotspot-percent", "101"][..],
             &["analyze", "d", "--baseline-ratio", "0.5"],
             &["analyze", "d", "--deviation-ratio", "nan"],
             &["analyze", "d", "--threads", "0"],
             &["dump", "d", "--from", "soon"],
+            &["dump", "d", "--from", "3", "--until", "2"],
             &["dump", "d", "--from", "3", "--to", "2"],
+            &["dump", "d", "--until", "3", "--to", "2"],
+            &["dump", "d", "--rank", "two"],
             &["show", "r.json", "--html"],
+            &["show", "r.json", "--format", "yaml"],
+            &["show", "r.json", "--format", "junit", "--html", "r.html"],
+            &["scale", "a", "b", "--format", "junit"],
+            &["compare", "a", "b", "--format", "openmetrics"],
             &["show", "r.json", "--picture", "p.svg"],
             &["show", "r.json", "--compare", "b.json"],
             &["show", "r.json", "--scale", "b.json"],

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     };
     match commands::execute(cli.command) {
         Ok(code) => code,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if commands::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
             failure()
@@ -89,14 +89,6 @@ fn line(error: &anyhow::Error) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the reader of the output has gone, as `head` does.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let cause = cause.downcast_ref::<std::io::Error>();
-        cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,9 +105,9 @@ mod tests {
     #[test]
     fn closed_pipes_are_told_from_other_errors() {
         let of = |kind: std::io::ErrorKind| anyhow::Error::from(std::io::Error::from(kind));
-        assert!(is_broken_pipe(
+        assert!(commands::is_broken_pipe(
             &of(std::io::ErrorKind::BrokenPipe).context("writing")
         ));
-        assert!(!is_broken_pipe(&of(std::io::ErrorKind::NotFound)));
+        assert!(!commands::is_broken_pipe(&of(std::io::ErrorKind::NotFound)));
     }
 }

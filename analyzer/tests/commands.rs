@@ -196,7 +196,7 @@ fn unusable_input_is_one_line_and_exit_code_1() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
         complaint(&output);
     }
-    assert_eq!(code(&run(&["analyze"])), 2);
+    assert_eq!(code(&run(&["export"])), 2);
     assert_eq!(code(&run(&["analyze", empty, "--frobnicate"])), 2);
     assert_eq!(code(&run(&["--help"])), 0);
 }

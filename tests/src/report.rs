@@ -49,6 +49,7 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[allow(missing_docs)]
 pub struct Agents {
+    pub count: u32,
     pub requests: u64,
     pub bytes_exchanged: u64,
 }

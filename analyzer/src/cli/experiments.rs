@@ -6,7 +6,12 @@ use clap::{Args, ValueEnum};
 use laggard_experiments::noise::THRESHOLD_PERCENT;
 use laggard_experiments::scale::Growth;
 
-use super::{Format, percent};
+use super::percent;
+
+/// What is slower by this many percent is a regression, if nobody says.
+pub const REGRESSION_PERCENT: f64 = 5.0;
+/// The same as it is typed.
+const REGRESSION_TEXT: &str = "5";
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
@@ -30,12 +35,30 @@ pub struct Compare {
         value_parser = percent,
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "5"
+        default_missing_value = REGRESSION_TEXT
     )]
     pub fail_on_regression: Option<f64>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
+    pub format: CompareFormat,
     /// Where it goes.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// What is printed of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompareFormat {
+    /// For people
+    Text,
+    /// The result
+    Json,
+    /// A comment for a merge request
+    Markdown,
+    /// Test cases in XML: what --fail-on-regression names fails
+    Junit,
+    /// Nothing
+    None,
 }
 
 /// Options of `scale`.
@@ -51,9 +74,23 @@ pub struct Scale {
     /// The program may have another name in each of them
     #[arg(long)]
     pub any_program: bool,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
+    pub format: PlainFormat,
     /// Where it goes.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// What is printed of other results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlainFormat {
+    /// For people
+    Text,
+    /// The result
+    Json,
+    /// Nothing
+    None,
 }
 
 /// How a problem grows with the ranks.
@@ -83,9 +120,6 @@ pub struct Output {
     /// Draw the result
     #[arg(long, value_name = "FILE.svg")]
     pub svg: Option<PathBuf>,
-    /// What is printed
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
     /// Rows of each table
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top: usize,

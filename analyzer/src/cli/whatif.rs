@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use laggard_whatif::Change;
 
-use super::Format;
+use super::PlainFormat;
 
 /// Options of `what-if`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("changes").required(true).multiple(true))]
 pub struct WhatIf {
-    /// The trace directory, or the anchor file of an OTF2 archive
+    /// The trace directory, one above it, or the anchor file of an OTF2 archive [default: the
+    /// newest of laggard-trace, laggard-trace.1, …]
     #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
+    pub directory: Option<PathBuf>,
     /// Computation is so many times faster: in a region or function ('solve*=2'), before calls of a
     /// line (solve.c:12=2), on a rank (rank:3=2) or a host (host:n1=1.5). Each option is a
     /// scenario of its own
@@ -58,8 +59,8 @@ pub struct WhatIf {
     #[arg(short, long, value_name = "FILE.json")]
     pub output: Option<PathBuf>,
     /// What is printed
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
+    pub format: PlainFormat,
 }
 
 fn speed_up(words: &str) -> Result<Change, String> {

@@ -11,7 +11,8 @@ use laggard_engine::{Analysis, AnalyzeOptions, OperationMap, Rules};
 use laggard_report::{Report, Settings};
 use laggard_tables::PerRank;
 
-use super::{ABOVE, is_head, screen};
+use super::reports::REPORT;
+use super::{ABOVE, is_head, screen, traces};
 use crate::cli::{Analyze, Charge, Format};
 
 /// Bottlenecks in the printed table.
@@ -20,13 +21,13 @@ const TOP: usize = 10;
 /// Analyses a trace, writes the report and prints it. All agents run this; only the
 /// head has a report to write.
 pub fn analyze(options: &Analyze) -> Result<ExitCode> {
+    let directory = &traces::meant(options.directory.as_deref())?;
     let output = options
         .output
         .clone()
-        .unwrap_or_else(|| laggard_engine::directory::of(&options.directory).join("report.json"));
+        .unwrap_or_else(|| laggard_engine::directory::of(directory).join(REPORT));
     let prepare = || prepare(options, &output);
-    let Some(analysis) =
-        laggard_engine::analyze_prepared(&options.directory, options.stall_limit, prepare)?
+    let Some(analysis) = laggard_engine::analyze_prepared(directory, options.stall_limit, prepare)?
     else {
         return Ok(ExitCode::SUCCESS);
     };
@@ -35,7 +36,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         per_rank,
         rules,
     } = analysis;
-    if let Err(error) = laggard_whatif::add_gains(&options.directory, &rules, &mut report) {
+    if let Err(error) = laggard_whatif::add_gains(directory, &rules, &mut report) {
         let error = format!("what repairs gain is not predicted: {error:#}");
         screen::say(&error);
     }
@@ -48,7 +49,12 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     print(options, &report, &output, &files)?;
     written?;
     per_rank?;
-    let Some(limit) = options.fail_above else {
+    judge(&report, options.fail_above, directory)
+}
+
+/// The exit code for the share of waiting that is allowed.
+pub fn judge(report: &Report, limit: Option<f64>, source: &Path) -> Result<ExitCode> {
+    let Some(limit) = limit else {
         return Ok(ExitCode::SUCCESS);
     };
     let (share, unknown) = (report.waiting_percent(), report.unknown_waiting());
@@ -62,7 +68,7 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
     if !unknown.is_empty() && !report.is_sound() {
         bail!(
             "{}: whether --fail-above {limit} holds is unknown: {unknown}; record it again",
-            options.directory.display()
+            source.display()
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -141,8 +147,6 @@ fn print(options: &Analyze, report: &Report, output: &Path, files: &[(&str, &Pat
         return Ok(());
     }
     match options.format {
-        Format::None => {}
-        Format::Json => screen::print_json(&report.to_json())?,
         Format::Text => {
             screen::print_report(report, TOP, output)?;
             if options.stats {
@@ -155,6 +159,19 @@ fn print(options: &Analyze, report: &Report, output: &Path, files: &[(&str, &Pat
             }
             out.flush()?;
         }
+        other => print_as(report, other, TOP, options.fail_above)?,
+    }
+    Ok(())
+}
+
+/// Prints a report for other programs, or not at all. People get more than its text.
+pub fn print_as(report: &Report, format: Format, top: usize, limit: Option<f64>) -> Result<()> {
+    match format {
+        Format::Text | Format::None => {}
+        Format::Json => screen::print_json(&report.to_json())?,
+        Format::Markdown => screen::print(&laggard_ci::to_markdown(report, top))?,
+        Format::Openmetrics => screen::print(&laggard_ci::to_openmetrics(report))?,
+        Format::Junit => screen::print(&laggard_ci::to_junit(report, limit))?,
     }
     Ok(())
 }

@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use laggard_experiments::compare::{self, COMPARE_SCHEMA, Options};
+use laggard_experiments::to_json;
 
+use super::results::Shown;
 use super::{ABOVE, reports, results, screen};
-use crate::cli::Compare;
+use crate::cli::{Compare, CompareFormat, REGRESSION_PERCENT};
 
 /// Compares the reports of two revisions or more; says what became slower, if it is to fail then.
 pub fn compare(options: &Compare) -> Result<ExitCode> {
@@ -23,13 +25,23 @@ pub fn compare(options: &Compare) -> Result<ExitCode> {
         threshold_percent: options.threshold,
     };
     let comparison = compare::compare(revisions, &how)?;
-    results::write(
-        &options.output,
-        &comparison,
-        COMPARE_SCHEMA,
-        |text| compare::render(&comparison, &text),
-        || compare::draw(&comparison),
-    )?;
+    let unknown = broken.as_ref().map(|report| {
+        format!("{report}: whether it became slower is unknown, since not all was recorded; record it again")
+    });
+    let render = |text| compare::render(&comparison, &text);
+    let limit = options.fail_on_regression.unwrap_or(REGRESSION_PERCENT);
+    let shown = match options.format {
+        CompareFormat::Text => Shown::Text(&render),
+        CompareFormat::Json => Shown::Json,
+        CompareFormat::Markdown => Shown::Other(compare::to_markdown(&comparison)),
+        CompareFormat::Junit => {
+            Shown::Other(compare::to_junit(&comparison, limit, unknown.as_deref()))
+        }
+        CompareFormat::None => Shown::Nothing,
+    };
+    let json = to_json(&comparison);
+    let draw = || compare::draw(&comparison);
+    results::write(&options.output, COMPARE_SCHEMA, &json, shown, draw)?;
     let Some(percent) = options.fail_on_regression else {
         return Ok(ExitCode::SUCCESS);
     };
@@ -38,12 +50,10 @@ pub fn compare(options: &Compare) -> Result<ExitCode> {
         let label = &comparison.revisions[found.revision].label;
         screen::say(&format!("{label} is slower: {}", found.what));
     }
-    match broken {
+    match unknown {
         _ if !slower.is_empty() => Ok(ExitCode::from(ABOVE)),
         // A recording that is broken must not pass for a program that is fast.
-        Some(report) => bail!(
-            "{report}: whether it became slower is unknown, since not all was recorded; record it again"
-        ),
+        Some(why) => bail!("{why}"),
         None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -14,14 +15,18 @@ use laggard_trace::calls::{self, user::REGION};
 use laggard_trace::{Event, Signature, flags};
 
 use super::call_text::{self, Posts};
-use super::screen;
+use super::{screen, traces};
 use crate::cli::Dump;
 
 /// Prints calls in the order in which they returned, location by location. Nothing is
 /// kept: memory does not grow with the trace.
 pub fn dump(options: &Dump) -> Result<ExitCode> {
-    let trace = Trace::open(&options.directory)?;
-    let wanted = wanted(&trace, options)?;
+    let directory = traces::meant(options.directory.as_deref())?;
+    if options.to.is_some() {
+        screen::say("--to is called --until now");
+    }
+    let trace = Trace::open(&directory)?;
+    let wanted = wanted(&trace, &directory, options)?;
     let mut symbols = Symbols::new();
     let mut out = screen::output();
     writeln!(
@@ -36,27 +41,29 @@ pub fn dump(options: &Dump) -> Result<ExitCode> {
 }
 
 /// The locations that were asked for; an error if there are none.
-fn wanted<'t>(trace: &'t Trace, options: &Dump) -> Result<Vec<&'t TracedLocation>> {
+fn wanted<'t>(
+    trace: &'t Trace,
+    directory: &Path,
+    options: &Dump,
+) -> Result<Vec<&'t TracedLocation>> {
     let number = |traced: &TracedLocation| {
         let header = &traced.location.header;
         (header.rank, header.thread)
     };
-    let of_rank = |traced: &&TracedLocation| options.rank.is_none_or(|r| r == number(traced).0);
+    let is_wanted = |rank| options.ranks.as_ref().is_none_or(|list| list.has(rank));
+    let of_rank = |traced: &&TracedLocation| is_wanted(number(traced).0);
     let of_thread = |traced: &&TracedLocation| options.thread.is_none_or(|t| t == number(traced).1);
     let locations = &trace.locations;
     let wanted: Vec<_> = locations.iter().filter(of_rank).filter(of_thread).collect();
     if wanted.is_empty() {
-        let directory = options.directory.display();
-        let ranks = rank_ranges(locations.iter().map(|traced| number(traced).0));
+        let directory = directory.display();
         let of_rank = || locations.iter().filter(of_rank);
-        match (options.rank, options.thread) {
-            (Some(rank), Some(thread)) if of_rank().next().is_some() => {
-                let threads = rank_ranges(of_rank().map(|traced| number(traced).1));
-                bail!("{directory}: rank {rank} has no thread {thread}, only {threads}");
-            }
-            (Some(rank), _) => bail!("{directory}: no trace of rank {rank}, only of {ranks}"),
-            (None, Some(thread)) => bail!("{directory}: no rank has a thread {thread}"),
-            (None, None) => {}
+        let ranks = rank_ranges(locations.iter().map(|traced| number(traced).0));
+        let threads = rank_ranges(of_rank().map(|traced| number(traced).1));
+        match (options.thread, of_rank().next()) {
+            (_, None) => bail!("{directory}: no trace of such a rank, only of {ranks}"),
+            (Some(thread), _) => bail!("{directory}: no thread {thread} there, only {threads}"),
+            (None, Some(_)) => {}
         }
     }
     Ok(wanted)
@@ -140,7 +147,7 @@ impl<'a> Listing<'a> {
     fn is_in_time(&self, enter: i64, leave: i64) -> bool {
         let ns = |seconds: f64| (seconds * 1e9) as i64;
         self.options.from.is_none_or(|from| leave >= ns(from))
-            && self.options.to.is_none_or(|to| enter < ns(to))
+            && self.options.until().is_none_or(|until| enter < ns(until))
     }
 
     fn line(

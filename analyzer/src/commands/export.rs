@@ -10,7 +10,7 @@ use laggard_export::{self as export, StackFormat, TableFormat};
 use laggard_files::printable;
 use laggard_report::{AnomalySeverity, Report, Settings};
 
-use super::{reports, screen};
+use super::{reports, screen, traces};
 use crate::cli::{Export, ExportFormat};
 
 /// Writes a trace in another format.
@@ -21,15 +21,21 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
         pool.build_global()?;
     }
+    let directory = &traces::meant(options.directory.as_deref())?;
     let events = || -> Result<Events> {
-        let events = Events::open(&options.directory)?;
+        let events = Events::open(directory)?;
         note(&events);
         Ok(events)
     };
     let output = &options.output;
     let tables = |format| {
         let events = events()?;
-        export::tables(&events, &report(options, &events)?, format, output)
+        export::tables(
+            &events,
+            &report(options, directory, &events)?,
+            format,
+            output,
+        )
     };
     let stacks = |format| export::stacks(&events()?, format, output);
     let written = match options.to {
@@ -37,7 +43,7 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         ExportFormat::Arrow => tables(TableFormat::Arrow)?,
         ExportFormat::Perfetto => {
             let events = events()?;
-            let report = report(options, &events)?;
+            let report = report(options, directory, &events)?;
             export::perfetto(&events, &report, &options.choice(), output)?
         }
         ExportFormat::Flamegraph => stacks(StackFormat::FlameGraph)?,
@@ -46,7 +52,7 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         ExportFormat::Pprof => stacks(StackFormat::Pprof)?,
         ExportFormat::Otf2 => {
             let events = events()?;
-            let report = report_beside(options, &events)?;
+            let report = report_beside(options, directory, &events)?;
             let anchor = export::otf2(events, output, report.as_ref())?;
             format!("{}: an OTF2 archive", anchor.display())
         }
@@ -69,7 +75,7 @@ pub fn note(events: &Events) {
 }
 
 /// The findings of the trace: of a report that is there, or of an analysis now.
-fn report(options: &Export, events: &Events) -> Result<Report> {
+fn report(options: &Export, directory: &Path, events: &Events) -> Result<Report> {
     if let Some(path) = &options.report {
         let report = Report::read(path)?;
         check(path, &report, events)?;
@@ -82,13 +88,13 @@ fn report(options: &Export, events: &Events) -> Result<Report> {
         },
         ..AnalyzeOptions::default()
     };
-    let Some(analysis) = laggard_engine::analyze(&options.directory, &settings)? else {
+    let Some(analysis) = laggard_engine::analyze(directory, &settings)? else {
         bail!("export is one process: run it without mpirun");
     };
     let Analysis {
         mut report, rules, ..
     } = analysis;
-    if let Err(error) = laggard_whatif::add_gains(&options.directory, &rules, &mut report) {
+    if let Err(error) = laggard_whatif::add_gains(directory, &rules, &mut report) {
         screen::say(&format!(
             "note: what repairs gain is not predicted: {error:#}"
         ));
@@ -98,11 +104,11 @@ fn report(options: &Export, events: &Events) -> Result<Report> {
 
 /// The report that is named, or that lies beside the trace. Without one nothing is marked in an
 /// archive, which is said.
-fn report_beside(options: &Export, events: &Events) -> Result<Option<Report>> {
+fn report_beside(options: &Export, directory: &Path, events: &Events) -> Result<Option<Report>> {
     if options.report.is_some() {
-        return report(options, events).map(Some);
+        return report(options, directory, events).map(Some);
     }
-    let found = reports::file(laggard_engine::directory::of(&options.directory)).and_then(|path| {
+    let found = reports::file(laggard_engine::directory::of(directory)).and_then(|path| {
         let report = Report::read(&path)?;
         check(&path, &report, events)?;
         Ok(report)

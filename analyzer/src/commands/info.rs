@@ -10,7 +10,7 @@ use laggard_files::printable;
 use laggard_report::units::{count, duration, percent, size};
 use laggard_trace::calls;
 
-use super::screen;
+use super::{screen, traces};
 use crate::cli::Info;
 
 /// All calls of one operation, on all locations.
@@ -23,7 +23,7 @@ struct Sum {
 
 /// Prints what a trace directory holds.
 pub fn info(options: &Info) -> Result<ExitCode> {
-    let trace = Trace::measured(&options.directory)?;
+    let trace = Trace::measured(&traces::meant(options.directory.as_deref())?)?;
     screen::print(&text(&trace))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! The commands: each turns its options into calls of the library and into output.
 
 mod analyze;
+mod at_once;
 mod baseline;
 mod baseline_show;
 mod call_text;
@@ -19,6 +20,7 @@ mod scale;
 mod screen;
 mod show;
 mod sources;
+mod traces;
 mod whatif;
 
 use std::process::ExitCode;
@@ -30,7 +32,7 @@ use crate::cli::Command;
 /// Exit code: the program waits for longer, or is slower, than the user allows.
 const ABOVE: u8 = 3;
 
-pub use screen::{print_usage, say};
+pub use screen::{is_broken_pipe, print_usage, say};
 
 /// Does what was asked; the exit code is that of the process.
 pub fn execute(command: Command) -> Result<ExitCode> {

@@ -6,19 +6,42 @@ use anyhow::{Result, bail};
 use laggard_experiments::Run;
 use laggard_report::Report;
 
-/// The report file that somebody means.
+use super::traces;
+
+/// The name that `analyze` gives its report.
+pub const REPORT: &str = "report.json";
+
+/// The report file that somebody means: the named one, or that of the trace that is meant.
 ///
 /// # Errors
-/// If it is a directory without a report of its own.
+/// If there is no such trace, or it has no report.
+pub fn meant(named: Option<&Path>) -> Result<PathBuf> {
+    match named {
+        Some(named) => file(named),
+        None => of_trace(&traces::meant(None)?),
+    }
+}
+
+/// The report file that a path stands for.
+///
+/// # Errors
+/// If it is a directory without a report, of its own or of the only trace in it.
 pub fn file(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    // `analyze` leaves its report there.
-    let report = path.join("report.json");
+    if path.join(REPORT).exists() {
+        return inside(path.join(REPORT));
+    }
+    of_trace(&traces::meant(Some(path))?)
+}
+
+/// The report that `analyze` left beside a trace.
+fn of_trace(trace: &Path) -> Result<PathBuf> {
+    let report = laggard_engine::directory::of(trace).join(REPORT);
     if !report.exists() {
-        let directory = path.display();
-        bail!("{directory}: no report in it: run laggard analyze {directory} first");
+        let trace = trace.display();
+        bail!("{trace}: no report in it: run laggard analyze {trace} first");
     }
     inside(report)
 }
@@ -62,16 +85,10 @@ pub fn runs(words: &str) -> Result<Vec<Run>> {
 
 /// What a path stands for: itself, the report of a trace, or all reports in a directory.
 fn repeats(path: &Path) -> Result<Vec<PathBuf>> {
-    if !path.is_dir() || path.join("report.json").exists() {
+    if !path.is_dir() || path.join(REPORT).exists() || traces::holds_locations(path) {
         return Ok(vec![file(path)?]);
     }
-    let mut files: Vec<PathBuf> = std::fs::read_dir(path)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|file| {
-            file.extension()
-                .is_some_and(|extension| extension == "json")
-        })
-        .collect();
+    let mut files: Vec<PathBuf> = traces::files(path, "json").collect();
     files.sort();
     match files.is_empty() {
         // Says what is missing.

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::Result;
+use laggard_experiments::PlotError;
 use laggard_experiments::compare::TextOptions;
-use laggard_experiments::{PlotError, to_json};
 use laggard_report::file;
 
 use super::screen;
-use crate::cli::{Format, Output};
+use crate::cli::Output;
 
 /// What may be replaced by a picture, in words.
 const PICTURE: &str = "a picture (SVG)";
@@ -52,12 +52,11 @@ pub fn family(schema: &str) -> &str {
 /// If these cannot be written.
 pub fn write(
     output: &Output,
-    result: &impl serde::Serialize,
     schema: &str,
-    text: impl Fn(TextOptions) -> String,
+    json: &str,
+    shown: Shown<'_>,
     draw: impl Fn() -> Result<String, PlotError>,
 ) -> Result<()> {
-    let json = to_json(result);
     if let Some(path) = &output.output {
         let is_ours = |content: &[u8]| file::is_of(content, family(schema));
         file::write(path, json.as_bytes(), RESULT, is_ours)?;
@@ -65,9 +64,9 @@ pub fn write(
     if let Some(path) = &output.svg {
         write_picture(path, &draw()?)?;
     }
-    match output.format {
-        Format::Text => {
-            screen::print(&text(TextOptions {
+    match shown {
+        Shown::Text(render) => {
+            screen::print(&render(TextOptions {
                 top: output.top,
                 color: screen::is_colorful(),
                 width: screen::width(),
@@ -79,10 +78,23 @@ pub fn write(
                 }
             }
         }
-        Format::Json => screen::print_json(&json)?,
-        Format::None => {}
+        Shown::Json => screen::print_json(json)?,
+        Shown::Other(text) => screen::print(&text)?,
+        Shown::Nothing => {}
     }
     Ok(())
+}
+
+/// What is printed of a result.
+pub enum Shown<'s> {
+    /// A text for people, and the files that were written.
+    Text(&'s dyn Fn(TextOptions) -> String),
+    /// The result.
+    Json,
+    /// A text for other programs.
+    Other(String),
+    /// Nothing.
+    Nothing,
 }
 
 fn written(what: &str, path: &Path) -> Result<()> {

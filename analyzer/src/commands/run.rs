@@ -7,19 +7,19 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result, bail};
-use laggard_trace::FILE_EXTENSION;
 use laggard_trace::operations::OperationMap;
+use laggard_trace::{ENDED_FILE, FILE_EXTENSION};
 
+use super::at_once::{self, Recorded};
 use super::launcher::{self, Launcher};
 use super::screen::say;
+use super::traces::{self, numbered};
 use crate::cli::{FilePer, Mode, Run};
 
 /// The collector's file.
 const LIBRARY: &str = "liblaggard.so";
 /// Where it is looked for, from the directory of this executable.
 const PLACES: &[&str] = &["", "../lib", "../lib64", "../lib/laggard"];
-/// Where traces go if nobody says.
-const DEFAULT_DIRECTORY: &str = "laggard-trace";
 /// Settings of the collector that are handed on to all hosts if they are set.
 const VARIABLES: &[&str] = &[
     "LAGGARD_CALLPATH_DEPTH",
@@ -41,11 +41,7 @@ pub fn run(options: &Run) -> Result<ExitCode> {
         // Better now than when the program has run.
         OperationMap::read(map).map_err(anyhow::Error::msg)?;
     }
-    let wanted = options.output.clone().or_else(|| {
-        let set = std::env::var_os("LAGGARD_TRACE_DIR").filter(|value| !value.is_empty());
-        set.map(PathBuf::from)
-    });
-    let wanted = wanted.unwrap_or_else(|| PathBuf::from(DEFAULT_DIRECTORY));
+    let wanted = options.output.clone().unwrap_or_else(traces::usual);
     let directory = std::path::absolute(&wanted)
         .with_context(|| format!("{}: not a name for a directory", wanted.display()))?;
     let mut settings = settings(options);
@@ -54,6 +50,7 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     let command = &options.command;
     let kind = launcher::position(command).map(|at| (at, launcher::ask(&command[at])));
     let kind = kind.filter(|(_, launcher)| *launcher != Launcher::Environment);
+    let launcher = kind.map(|(at, _)| &command[at..]);
     let inherited = std::env::var_os("LD_PRELOAD");
     let plan = launcher::plan(
         command,
@@ -66,7 +63,7 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     let before = taken(&directory);
     let status = start(&plan)?;
     let code = exit_code(status);
-    let recorded = name(&directory, before);
+    let recorded = numbered(&directory, before);
     let is_off = settings
         .iter()
         .any(|(name, value)| *name == "LAGGARD_MODE" && value == "off");
@@ -88,9 +85,24 @@ pub fn run(options: &Run) -> Result<ExitCode> {
             reason(&directory)
         );
     }
-    let shown = name(&wanted, before);
-    say(&trace(&shown, &files(&recorded)));
-    say(&format!("next: laggard analyze {}", shown.display()));
+    let shown = numbered(&wanted, before);
+    let passed = Some(PASSED.load(Ordering::Relaxed)).filter(|&signal| signal > 0);
+    if code != 0 || passed.is_some() {
+        keep_ending(&recorded, status, passed);
+    }
+    let sizes = files(&recorded);
+    say(&trace(&shown, &sizes));
+    if options.report || options.open {
+        let recorded = Recorded {
+            trace: &shown,
+            bytes: sizes.iter().sum(),
+            ranks: sizes.len(),
+            launcher,
+        };
+        at_once::report(&recorded, options);
+    } else {
+        say(&format!("next: laggard analyze {}", shown.display()));
+    }
     Ok(ExitCode::from(code))
 }
 
@@ -148,20 +160,10 @@ fn settings(options: &Run) -> Vec<(&'static str, OsString)> {
     VARIABLES.iter().copied().filter_map(value).collect()
 }
 
-/// The `number`-th name that the collector tries.
-fn name(directory: &Path, number: u32) -> PathBuf {
-    if number == 0 {
-        return directory.to_owned();
-    }
-    let mut name = directory.as_os_str().to_owned();
-    name.push(format!(".{number}"));
-    PathBuf::from(name)
-}
-
 /// How many of the names in a row hold a trace already.
 fn taken(directory: &Path) -> u32 {
     let is_free = |&number: &u32| {
-        let path = name(directory, number);
+        let path = numbered(directory, number);
         files(&path).is_empty() && !path.join(laggard_trace::RUN_FILE).exists()
     };
     (0..u32::MAX).find(is_free).unwrap_or(u32::MAX)
@@ -169,19 +171,20 @@ fn taken(directory: &Path) -> u32 {
 
 /// Sizes of the trace files in a directory.
 fn files(directory: &Path) -> Vec<u64> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let traces = entries.filter(|e| e.path().extension().is_some_and(|x| x == FILE_EXTENSION));
-    traces.map(|entry| size(&entry)).collect()
+    traces::files(directory, FILE_EXTENSION)
+        .map(|file| size(&file))
+        .collect()
 }
 
 /// Bytes of a trace file: of a node file those in use, since it has holes.
-fn size(entry: &std::fs::DirEntry) -> u64 {
-    if laggard_trace::is_node_file_name(&entry.file_name().to_string_lossy())
-        && let Ok(file) = laggard_trace::NodeFile::open(&entry.path())
+fn size(path: &Path) -> u64 {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if laggard_trace::is_node_file_name(&name)
+        && let Ok(file) = laggard_trace::NodeFile::open(path)
     {
         return file.locations().map(|(_, _, size)| size).sum();
     }
-    entry.metadata().map_or(0, |metadata| metadata.len())
+    path.metadata().map_or(0, |metadata| metadata.len())
 }
 
 /// Where the trace is, and how large.
@@ -224,12 +227,30 @@ fn ending(status: ExitStatus) -> String {
     }
 }
 
+/// Leaves the end of a command that failed, or was ended by the signal that was passed on, beside
+/// the trace: ranks do not know of it.
+fn keep_ending(trace: &Path, status: ExitStatus, passed: Option<i32>) {
+    // Launchers of MPICH succeed then.
+    let content = match status.signal().or(passed) {
+        Some(signal) => format!("{{\"signal\": {signal}}}\n"),
+        None => format!("{{\"code\": {}}}\n", exit_code(status)),
+    };
+    if let Err(error) = laggard_files::replace(&trace.join(ENDED_FILE), content.as_bytes()) {
+        say(&format!(
+            "the report will not tell how the command ended: {error}"
+        ));
+    }
+}
+
 /// The command while it runs, for the signal handler.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// The last signal that was passed on to it.
+static PASSED: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn pass_on(signal: i32) {
     let child = CHILD.load(Ordering::Relaxed);
     if child > 0 {
+        PASSED.store(signal, Ordering::Relaxed);
         // SAFETY: kill is async-signal-safe.
         unsafe { libc::kill(child, signal) };
     }
@@ -259,6 +280,11 @@ fn start(plan: &launcher::Plan) -> Result<ExitStatus> {
     }
     let status = child.wait();
     CHILD.store(0, Ordering::Relaxed);
+    // What follows is ended as any command is.
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: the default action, no handler.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     status.with_context(|| format!("cannot wait for {}", program.to_string_lossy()))
 }
 
@@ -283,7 +309,10 @@ mod tests {
         assert_eq!(taken(&wanted), 0);
         std::fs::write(wanted.join("rank000000.thread000.lgt"), "12345").unwrap();
         assert_eq!(taken(&wanted), 1);
-        assert_eq!(name(&wanted, taken(&wanted)), directory.path().join("t.1"));
+        assert_eq!(
+            numbered(&wanted, taken(&wanted)),
+            directory.path().join("t.1")
+        );
         assert_eq!(files(&wanted), [5]);
     }
 

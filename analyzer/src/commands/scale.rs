@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use laggard_experiments::scale::{self, Options, SCALE_SCHEMA};
+use laggard_experiments::to_json;
 
+use super::results::Shown;
 use super::{reports, results};
-use crate::cli::Scale;
+use crate::cli::{PlainFormat, Scale};
 
 /// Compares the reports of two sizes or more.
 pub fn scale(options: &Scale) -> Result<ExitCode> {
@@ -18,12 +20,19 @@ pub fn scale(options: &Scale) -> Result<ExitCode> {
         growth: options.scaling.map(Into::into),
     };
     let scaling = scale::scale(sizes?, &how)?;
+    let render = |text| scale::render(&scaling, &text);
+    let shown = match options.format {
+        PlainFormat::Text => Shown::Text(&render),
+        PlainFormat::Json => Shown::Json,
+        PlainFormat::None => Shown::Nothing,
+    };
+    let draw = || scale::draw(&scaling);
     results::write(
         &options.output,
-        &scaling,
         SCALE_SCHEMA,
-        |text| scale::render(&scaling, &text),
-        || scale::draw(&scaling),
+        &to_json(&scaling),
+        shown,
+        draw,
     )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -78,6 +78,14 @@ pub fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Whether the reader of the output has gone, as `head` does.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
 /// Writes JSON to standard output: what would steer a terminal, which is in strings only, as `\u…`.
 pub fn print_json(text: &str) -> io::Result<()> {
     let mut out = output();

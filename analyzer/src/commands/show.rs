@@ -1,6 +1,5 @@
 //! `laggard show`: a report again, as text or as a page.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -8,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use laggard_html::{Page, Picture};
 use laggard_report::Report;
 
-use super::{drawn, reports, screen, sources};
-use crate::cli::Show;
+use super::{analyze, drawn, reports, screen, sources};
+use crate::cli::{Format, Show};
 
 /// Larger pictures are refused, bytes.
 const MOST_BYTES: u64 = 8 << 20;
@@ -18,13 +17,25 @@ const START: usize = 4096;
 
 /// Prints a report file as text, or makes a page of it.
 pub fn show(options: &Show) -> Result<ExitCode> {
-    let file = reports::file(&options.report)?;
+    let file = reports::meant(options.report.as_deref())?;
     let report = Report::read(&file)?;
     match &options.html {
         Some(page) => write_page(&report, &file, page, options)?,
-        None => screen::print_report(&report, options.top, &options.report)?,
+        None if options.format == Format::Text => {
+            let named = options.report.as_deref().unwrap_or(&file);
+            screen::print_report(&report, options.top, named)?;
+        }
+        None => analyze::print_as(&report, options.format, options.top, options.fail_above)?,
     }
-    Ok(ExitCode::SUCCESS)
+    analyze::judge(&report, options.fail_above, &file)
+}
+
+/// Writes the page of a report file, without other runs.
+///
+/// # Errors
+/// If there is no such report, or something else is where the page goes.
+pub fn write_page_of(file: &Path, page: &Path) -> Result<()> {
+    write(&Report::read(file)?, &[], page)
 }
 
 /// Writes a page and says where it is.
@@ -40,19 +51,21 @@ fn write_page(report: &Report, file: &Path, path: &Path, options: &Show) -> Resu
     for path in &options.picture {
         pictures.push(picture(path)?);
     }
-    let sources = sources::of(report);
-    let page = Page {
-        report,
-        sources: &sources,
-        pictures: &pictures,
-    };
-    laggard_html::write(&page, path)?;
+    write(report, &pictures, path)?;
     // A page that goes to a pipe is not followed by other things.
     if path.is_file() {
-        let mut out = screen::output();
-        writeln!(out, "Page written to {}", path.display())?;
-        out.flush()?;
+        screen::print(&format!("Page written to {}\n", path.display()))?;
     }
+    Ok(())
+}
+
+fn write(report: &Report, pictures: &[Picture], path: &Path) -> Result<()> {
+    let page = Page {
+        report,
+        sources: &sources::of(report),
+        pictures,
+    };
+    laggard_html::write(&page, path)?;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `laggard what-if`: what a repair would gain.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -7,8 +8,8 @@ use laggard_engine::events::Events;
 use laggard_report::{Report, file};
 use laggard_whatif::{Change, SCHEMA, Scenario, predict, render};
 
-use super::{reports, results, screen};
-use crate::cli::{Format, WhatIf};
+use super::{reports, results, screen, traces};
+use crate::cli::{PlainFormat, WhatIf};
 
 /// Replays a trace with changes.
 pub fn what_if(options: &WhatIf) -> Result<ExitCode> {
@@ -17,12 +18,13 @@ pub fn what_if(options: &WhatIf) -> Result<ExitCode> {
     if let Some(path) = &options.output {
         file::check_target(path, results::RESULT, is_ours)?;
     }
-    let events = Events::open(&options.directory)?;
+    let directory = traces::meant(options.directory.as_deref())?;
+    let events = Events::open(&directory)?;
     super::export::note(&events);
     let changes = || scenarios.iter().flat_map(|scenario| &scenario.changes);
     let is_cause = |change: &Change| matches!(change, Change::WithoutCause(_));
     let report = match changes().any(is_cause) {
-        true => Some(report(options, &events)?),
+        true => Some(report(options, &directory, &events)?),
         false => None,
     };
     let prediction = predict(&events, report.as_ref(), &scenarios)?;
@@ -31,9 +33,9 @@ pub fn what_if(options: &WhatIf) -> Result<ExitCode> {
         file::write(path, json.as_bytes(), results::RESULT, is_ours)?;
     }
     match options.format {
-        Format::Text => screen::print(&render(&prediction))?,
-        Format::Json => screen::print_json(&json)?,
-        Format::None => {}
+        PlainFormat::Text => screen::print(&render(&prediction))?,
+        PlainFormat::Json => screen::print_json(&json)?,
+        PlainFormat::None => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -61,10 +63,10 @@ fn scenarios(options: &WhatIf) -> Result<Vec<Scenario>> {
 }
 
 /// The report that knows the root causes: the one that is named, or beside the trace.
-fn report(options: &WhatIf, events: &Events) -> Result<Report> {
+fn report(options: &WhatIf, directory: &Path, events: &Events) -> Result<Report> {
     let path = match &options.report {
         Some(path) => path.clone(),
-        None => reports::file(laggard_engine::directory::of(&options.directory))?,
+        None => reports::file(laggard_engine::directory::of(directory))?,
     };
     let report = Report::read(&path)?;
     super::export::check(&path, &report, events)?;

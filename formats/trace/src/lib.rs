@@ -52,6 +52,8 @@ pub const PRIVATE_FILE: u32 = 0o600;
 pub const PRIVATE_DIRECTORY: u32 = 0o700;
 /// The file that claims a directory for one run.
 pub const RUN_FILE: &str = "run.json";
+/// The file that tells how the command that ran the program failed.
+pub const ENDED_FILE: &str = "ended.json";
 
 /// Name of a location's file.
 pub fn file_name(rank: u32, thread: u32) -> String {

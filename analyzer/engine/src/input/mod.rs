@@ -6,6 +6,7 @@
 pub mod bounds;
 pub mod crowd;
 pub mod directory;
+mod ended;
 pub mod files;
 pub mod import;
 pub mod open;

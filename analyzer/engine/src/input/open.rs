@@ -15,7 +15,7 @@ use crate::clock::{ClockKey, Clocks};
 use crate::input::bounds::Bounds;
 use crate::input::files::{Entry, Failure, Listing};
 use crate::input::told::{LocationInfo, Told, describe, sorted, tell};
-use crate::input::{crowd, files, import};
+use crate::input::{crowd, ended, files, import};
 
 /// Facts about the run, from its first location.
 #[derive(Clone, Debug, Default)]
@@ -228,6 +228,7 @@ pub fn open(
         runs.map(|(run, ranks, file)| (*run, *ranks, file.as_str())),
     )?;
     if job.agent() == 0 {
+        ended::note(directory, anomalies);
         for failure in failures {
             anomalies
                 .add("unreadable_file", Level::Error, 1, failure.why)

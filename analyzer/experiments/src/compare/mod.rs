@@ -4,6 +4,7 @@ pub(crate) mod join;
 mod plot;
 mod regression;
 pub(crate) mod roots;
+mod scripts;
 mod text;
 
 use laggard_report::{Bottleneck, OperationTimes, Region, Report, SourceLocation};
@@ -17,6 +18,7 @@ use crate::{Error, rounded};
 pub use plot::draw;
 pub use regression::Regression;
 pub use roots::{RootCauseRow, RootPlace};
+pub use scripts::{to_junit, to_markdown};
 pub use text::render;
 
 /// The schema of [`Comparison`].

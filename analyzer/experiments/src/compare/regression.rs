@@ -23,36 +23,40 @@ impl Comparison {
     ///
     /// In order of revisions, whole runs first.
     pub fn regressions(&self, percent: f64) -> Vec<Regression> {
-        let all = self.all_time() * LEAST_PERCENT / 100.0;
         let later = 1..self.revisions.len();
         let of_revision = |at: usize| {
-            let wall = self.totals.iter().find(|total| total.id == "wall_time_s");
-            let wall = wall.into_iter().map(|total| Row {
-                name: "the run".to_owned(),
-                values: &total.values,
-                changes: &total.changes,
-                least: 0.0,
-            });
-            let bottlenecks = self.bottlenecks.iter().map(move |row| Row {
-                name: bottleneck(row, at),
-                values: &row.lost_s,
-                changes: &row.changes,
-                least: all,
-            });
-            let regions = self.regions.iter().map(move |row| Row {
-                name: region(row, at),
-                values: &row.inclusive_s,
-                changes: &row.changes,
-                least: all,
-            });
-            let rows = wall.chain(bottlenecks).chain(regions);
-            let slower = rows.filter(move |row| row.is_slower(at, percent));
+            let slower = self.rows(at).filter(move |row| row.is_slower(at, percent));
             slower.map(move |row| Regression {
                 revision: at,
                 what: row.in_words(at),
             })
         };
         later.flat_map(of_revision).collect()
+    }
+
+    /// All that may have become slower, whole runs first.
+    pub(super) fn rows(&self, at: usize) -> impl Iterator<Item = Row<'_>> {
+        let all = self.all_time() * LEAST_PERCENT / 100.0;
+        let wall = self.totals.iter().find(|total| total.id == "wall_time_s");
+        let wall = wall.into_iter().map(|total| Row {
+            name: "the run".to_owned(),
+            values: &total.values,
+            changes: &total.changes,
+            least: 0.0,
+        });
+        let bottlenecks = self.bottlenecks.iter().map(move |row| Row {
+            name: bottleneck(row, at),
+            values: &row.lost_s,
+            changes: &row.changes,
+            least: all,
+        });
+        let regions = self.regions.iter().map(move |row| Row {
+            name: region(row, at),
+            values: &row.inclusive_s,
+            changes: &row.changes,
+            least: all,
+        });
+        wall.chain(bottlenecks).chain(regions)
     }
 
     /// Time of all ranks together in the first revision, s.
@@ -65,16 +69,16 @@ impl Comparison {
 }
 
 /// A time over all revisions.
-struct Row<'c> {
-    name: String,
-    values: &'c [Sample],
-    changes: &'c [Change],
+pub(super) struct Row<'c> {
+    pub(super) name: String,
+    pub(super) values: &'c [Sample],
+    pub(super) changes: &'c [Change],
     /// Least difference that counts, s.
     least: f64,
 }
 
 impl Row<'_> {
-    fn is_slower(&self, at: usize, percent: f64) -> bool {
+    pub(super) fn is_slower(&self, at: usize, percent: f64) -> bool {
         let change = &self.changes[at - 1];
         change.verdict == Verdict::Worse
             && change.difference >= self.least
@@ -82,7 +86,7 @@ impl Row<'_> {
             && change.percent.is_none_or(|more| more >= percent)
     }
 
-    fn in_words(&self, at: usize) -> String {
+    pub(super) fn in_words(&self, at: usize) -> String {
         let [before, after] = [0, at].map(|of| duration(self.values[of].median));
         let more = self.changes[at - 1].percent;
         let more = more.map_or("new".to_owned(), |more| format!("+{more:.1} %"));

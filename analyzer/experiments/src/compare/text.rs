@@ -365,7 +365,7 @@ fn word(title: &str, least: Option<usize>) -> Column<'_> {
 }
 
 /// The change of the wall time, in one line.
-fn headline(first: &str, label: &str, wall: &Total, at: usize) -> (String, Tone) {
+pub(super) fn headline(first: &str, label: &str, wall: &Total, at: usize) -> (String, Tone) {
     let (before, after) = (&wall.values[0], &wall.values[at]);
     let change = &wall.changes[at - 1];
     let by = |more: f64, less: f64| percent((more / less - 1.0) * 100.0);
@@ -416,7 +416,7 @@ fn probability(p: f64) -> String {
 }
 
 /// A time of a revision; a dash if there is none.
-fn shown_time(values: &[Sample], at: usize) -> String {
+pub(super) fn shown_time(values: &[Sample], at: usize) -> String {
     match values[at].max {
         most if most <= 0.0 => "–".to_owned(),
         _ => shown(&values[at], true),
@@ -441,7 +441,7 @@ fn shown(sample: &Sample, is_time: bool) -> String {
 }
 
 /// Its change: `-12.3 %`, `gone`, `new`, or `~` if none is known.
-fn changed(change: &Change, state: State) -> (String, Tone) {
+pub(super) fn changed(change: &Change, state: State) -> (String, Tone) {
     let tone = match change.verdict {
         Verdict::Better => Tone::Strong,
         Verdict::Worse => Tone::Alarm,

@@ -262,6 +262,14 @@ fn by_itself(found: &Bottleneck) -> String {
 /// Place where a run hung, or that it is unknown; empty for a run that ended.
 fn how_it_ended(report: &Report) -> String {
     let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
+    let failed = of_kind("program_failed").next();
+    let failed = failed.map(|row| format!(" The program failed: {}.", row.detail));
+    how_ranks_ended(report) + &failed.unwrap_or_default()
+}
+
+/// The end of the program, as far as its ranks tell.
+fn how_ranks_ended(report: &Report) -> String {
+    let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
     if let Some(deadlock) = of_kind("deadlock").next() {
         return format!(" It ended in a deadlock: {}.", deadlock.detail);
     }

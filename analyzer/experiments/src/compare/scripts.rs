@@ -1,0 +1,93 @@
+//! A comparison for scripts: a comment for a merge request, and test cases.
+
+use std::fmt::Write;
+
+use laggard_ci::junit::{self, Case, Verdict};
+use laggard_ci::markdown::{Column, escape, number, table, text};
+use laggard_report::layout::{GLUE, base_name, plural};
+
+use super::text::{changed, headline, shown_time};
+use super::{Comparison, State};
+
+/// Rows of a table.
+const ROWS: usize = 15;
+const COLUMNS: [Column; 4] = [
+    number("Before"),
+    number("Now"),
+    number("Change"),
+    text("What"),
+];
+
+/// The comparison as Markdown: the headline of each revision, and what takes longest in it. It
+/// begins with a line by which a script finds an older comment.
+pub fn to_markdown(comparison: &Comparison) -> String {
+    let first = &comparison.revisions[0];
+    let mut out = String::from("<!-- laggard compare -->\n");
+    let ranks = plural(first.ranks.into(), "rank");
+    let title = format!("{} on {ranks}", base_name(&first.program));
+    let _ = writeln!(out, "### laggard: {}\n", escape(&title));
+    let later = comparison.revisions.iter().enumerate().skip(1);
+    for (at, revision) in later {
+        if let Some(wall) = comparison.totals.first() {
+            let (said, _) = headline(&first.label, &revision.label, wall, at);
+            let _ = writeln!(out, "{}\n", escape(&said));
+        }
+        let mut rows: Vec<_> = comparison.rows(at).skip(1).collect();
+        let most =
+            |row: &super::regression::Row<'_>| row.values[0].median.max(row.values[at].median);
+        rows.retain(|row| most(row) > 0.0);
+        rows.sort_by(|a, b| most(b).total_cmp(&most(a)));
+        let cells = rows.iter().take(ROWS).map(|row| {
+            let states = [row.values[0].max > 0.0, row.values[at].max > 0.0];
+            let state = match states {
+                [true, false] => State::Gone,
+                [false, true] => State::New,
+                _ => State::Both,
+            };
+            let (change, _) = changed(&row.changes[at - 1], state);
+            let [before, now] = [0, at].map(|at| shown_time(row.values, at));
+            vec![before, now, change, row.name.clone()]
+        });
+        table(&mut out, &COLUMNS, &cells.collect::<Vec<_>>());
+        if rows.len() > ROWS {
+            let _ = writeln!(out, "and {} more\n", rows.len() - ROWS);
+        }
+    }
+    let _ = writeln!(out, "Noise: {}\n", escape(&comparison.noise.text));
+    for note in &comparison.notes {
+        let _ = writeln!(out, "- {}", escape(note));
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// The comparison as test cases in JUnit's XML: the whole run, each bottleneck and each region of
+/// each later revision. Those that [`Comparison::regressions`] names fail; if there are none, `unknown`
+/// says why that may be wrong.
+pub fn to_junit(comparison: &Comparison, percent: f64, unknown: Option<&str>) -> String {
+    let mut cases = Vec::new();
+    for (at, revision) in comparison.revisions.iter().enumerate().skip(1) {
+        cases.extend(comparison.rows(at).map(|row| {
+            let words = row.in_words(at);
+            let verdict = match row.is_slower(at, percent) {
+                true => Verdict::Failed(format!("slower: {words}")),
+                false => Verdict::Passed,
+            };
+            Case {
+                name: format!("{}: {}", revision.label, row.name).replace(GLUE, " "),
+                verdict,
+                output: words,
+            }
+        }));
+    }
+    let failed = |case: &Case| matches!(case.verdict, Verdict::Failed(_));
+    if let Some(why) = unknown.filter(|_| !cases.iter().any(failed))
+        && let Some(first) = cases.first_mut()
+    {
+        first.verdict = Verdict::Unknown(why.to_owned());
+    }
+    let first = &comparison.revisions[0];
+    let suite = format!("{} against {}", base_name(&first.program), first.label);
+    junit::render(&suite, &cases)
+}
