@@ -2,7 +2,7 @@
 //!
 //! Open MPI has an option for that, MPICH has none: four of its ranks on two cores wait for each
 //! other's slice of time, for milliseconds. If MPICH is built with UCX, its loops ask UCX for
-//! progress in every turn, and find that function in this executable first (`build.rs`).
+//! progress in every turn, and find that function first in the library that loads MPI.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
