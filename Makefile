@@ -40,7 +40,7 @@ install uninstall:
 # The licences of what is linked in.
 $(BUILT)/third-party.txt: Cargo.lock
 	$(CARGO) tree --edges normal --prefix none --format '{p} {l}' -p laggard -p laggard-collector \
-		-p laggard-mpi | grep -v '(/' | sed 's/ (\*)$$//' | sort -u >$@
+		-p laggard-mpi | grep -v -e '(/' -e '^$$' | sed 's/ (\*)$$//' | sort -u >$@
 
 # A tarball to unpack anywhere, and a Debian package, in $(BUILT)/dist: for every MPI that there is.
 dist deb: build $(if $(shell command -v mpicc.mpich),build-mpich) $(BUILT)/third-party.txt

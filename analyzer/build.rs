@@ -27,7 +27,7 @@ fn tell_commit() {
     println!("cargo:rerun-if-env-changed=LAGGARD_COMMIT");
     let commit = std::env::var("LAGGARD_COMMIT").ok();
     if let Some(commit) = commit.or_else(|| git(&["log", "-1", "--format=%h %cs"])) {
-        println!("cargo:rustc-env=LAGGARD_BUILT_FROM={version} ({commit})");
+        println!("cargo:rustc-env=VERSION_AND_COMMIT={version} ({commit})");
     }
 }
 

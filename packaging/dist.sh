@@ -3,7 +3,8 @@
 #
 # Usage: dist.sh tarball|debian DIRECTORY-OF-THE-BUILT-FILES
 #
-# Prints the name of the file, which lies in dist below that directory.
+# Prints the name of the file, which lies in dist below that directory. DEBFULLNAME and DEBEMAIL name
+# who makes the Debian package.
 set -euo pipefail
 
 kind=${1:?tarball or debian}
@@ -30,17 +31,25 @@ tarball)
 debian)
     PREFIX=/usr DESTDIR=$stage "$here/install.sh" install "$built"
     documents=$stage/usr/share/doc/laggard
+    maintainer="${DEBFULLNAME:-The authors of laggard} <${DEBEMAIL:-laggard@localhost.localdomain}>"
     gzip -9n "$stage"/usr/share/man/man1/*.1
     {
         echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
         echo "Upstream-Name: laggard"
         echo
         echo "Files: *"
-        echo "Copyright: the authors of laggard"
+        grep -m 1 Copyright "$documents/LICENSE-MIT" | sed 's/ *(c)/:/'
         echo "License: MIT or Apache-2.0"
         echo " Both texts are beside this file: LICENSE-MIT, LICENSE-APACHE. The libraries of others"
         echo " that are linked in are in third-party.txt."
     } >"$documents/copyright"
+    {
+        echo "laggard ($version) unstable; urgency=medium"
+        echo
+        echo "  * CHANGELOG.md, beside this file, says what users notice."
+        echo
+        echo " -- $maintainer  $(date -R -u -d "@$dated")"
+    } | gzip -9n >"$documents/changelog.gz"
     # The C library of the machine that built it is the oldest that serves.
     libc=$(objdump -T "$stage"/usr/bin/laggard "$stage"/usr/lib/laggard/*/*.so |
         grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
@@ -50,7 +59,7 @@ debian)
 Package: laggard
 Version: $version
 Architecture: $architecture
-Maintainer: The authors of laggard <laggard@localhost>
+Maintainer: $maintainer
 Section: devel
 Priority: optional
 Installed-Size: $(du -sk "$stage/usr" | cut -f1)

@@ -15,7 +15,7 @@ use laggard_patterns::rules::RuleBase;
 pub use whatif::WhatIf;
 
 /// The version, with the commit if that was known to whoever built it.
-const VERSION: &str = match option_env!("LAGGARD_BUILT_FROM") {
+pub const VERSION: &str = match option_env!("VERSION_AND_COMMIT") {
     Some(version) => version,
     None => env!("CARGO_PKG_VERSION"),
 };

@@ -195,6 +195,17 @@ fn completions_know_every_command() {
         assert!(page.contains(".SH OPTIONS"), "{page}");
     }
     assert!(!offered.contains("write-pages"), "{offered:?}");
+    // Every page that the first one names is there.
+    let first = fs::read_to_string(bench.path("laggard.1")).expect("a manual page");
+    let named = first.lines().filter_map(|line| line.strip_suffix("(1)"));
+    let named: Vec<String> = named.map(|name| name.replace('\\', "")).collect();
+    assert!(named.len() > 8, "{first}");
+    for name in named {
+        assert!(
+            bench.path(&format!("{name}.1")).is_file(),
+            "{name} in {first}"
+        );
+    }
 }
 
 /// The version names the commit.
