@@ -9,8 +9,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
 
-use super::Family;
 use super::installed::{self, AGENTS};
+use super::{Family, waiting};
 
 /// The table's symbol. The number counts its changes: a library of another version has another.
 const TABLE: &[u8] = b"laggard_mpi_1\0";
@@ -23,6 +23,8 @@ pub type Take = unsafe extern "C" fn(*mut c_void, bool, *const u8, usize);
 /// What the library can do. Ranks are those of the world; errors of MPI end the job.
 #[repr(C)]
 pub struct Functions {
+    /// Tells it the executable's [`waiting::set`].
+    pub attach: extern "C" fn(extern "C" fn(bool)),
     /// Starts MPI; `false` if it was started already.
     pub start: extern "C" fn() -> bool,
     /// Ends MPI.
@@ -117,6 +119,7 @@ fn load_from(family: Family, file: &Path) -> Result<&'static Functions> {
     // SAFETY: a static of a library that is never unloaded.
     let functions = unsafe { &*table.into_raw().cast::<Functions>() };
     std::mem::forget(library);
+    (functions.attach)(waiting::set);
     Ok(functions)
 }
 

@@ -18,6 +18,7 @@ use mpi::ffi::{self, MPI_Comm, MPI_Datatype, MPI_Request, MPI_Status};
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static laggard_mpi_1: Functions = Functions {
+    attach,
     start,
     finish,
     rank,
@@ -78,6 +79,10 @@ fn pack(request: MPI_Request) -> u64 {
 fn unpack(packed: u64) -> MPI_Request {
     // SAFETY: packed from one.
     unsafe { (&raw const packed).cast::<MPI_Request>().read() }
+}
+
+extern "C" fn attach(set: extern "C" fn(bool)) {
+    waiting::hand_on(set);
 }
 
 extern "C" fn start() -> bool {
