@@ -3,7 +3,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 # For MPICH where its tools have the suffix .mpich. It shares what it needs with what is built for
-# Open MPI (cargo 1.91 or newer; older ones build it anew). The product is in $(BUILT)/mpich/release.
+# Open MPI (cargo 1.91 or newer; older ones build it anew). Libraries are in $(BUILT)/mpich/release.
 FOR_MPICH := CARGO_TARGET_DIR=$(BUILT)/mpich CARGO_BUILD_BUILD_DIR=$(BUILT) MPICC=mpicc.mpich \
 	$(CARGO) --config tests/mpich/cargo.toml
 # Tests take turns where times matter, and mostly wait for launchers and ranks: more than there are
@@ -13,7 +13,7 @@ TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --re
 FAILED := $(BUILT)/failed
 STEP := tests/step.sh $(FAILED)
 
-.PHONY: all deps build build-mpich demo test test-mpich test-slurm bench fuzz check-memory clean
+.PHONY: all deps build build-mpich install uninstall dist deb check-install demo test test-mpich test-slurm bench fuzz check-memory clean
 
 all: build
 
@@ -21,15 +21,34 @@ all: build
 deps:
 	tests/install-deps.sh test
 
-# The collector (liblaggard.so) and the command (laggard), in target/release.
+# The command (laggard), the collector (liblaggard.so) and what its agents load (liblaggard_mpi.so),
+# in target/release.
 build:
 	tests/install-deps.sh build
-	$(CARGO) build --release -p laggard-collector -p laggard
+	$(CARGO) build --release -p laggard-collector -p laggard-mpi -p laggard
 
-# The same for MPICH, in target/mpich/release.
+# The two libraries for MPICH, in target/mpich/release. The command finds them there.
 build-mpich:
 	tests/install-deps.sh mpich
-	$(FOR_MPICH) build --release -p laggard-collector -p laggard
+	$(FOR_MPICH) build --release -p laggard-collector -p laggard-mpi
+
+# Lays out what was built below PREFIX. Nothing there knows its place. Needs no root, and no cargo.
+PREFIX ?= /usr/local
+install uninstall:
+	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" packaging/install.sh $@ $(BUILT)
+
+# The licences of what is linked in.
+$(BUILT)/third-party.txt: Cargo.lock
+	$(CARGO) tree --edges normal --prefix none --format '{p} {l}' -p laggard -p laggard-collector \
+		-p laggard-mpi | grep -v -e '(/' -e '^$$' | sed 's/ (\*)$$//' | sort -u >$@
+
+# A tarball to unpack anywhere, and a Debian package, in $(BUILT)/dist: for every MPI that there is.
+dist deb: build $(if $(shell command -v mpicc.mpich),build-mpich) $(BUILT)/third-party.txt
+	packaging/dist.sh $(if $(filter deb,$@),debian,tarball) $(BUILT)
+
+# What `make dist` and `make deb` make, on new systems without MPI, with one, and with both. Needs root.
+check-install: dist deb
+	tests/installs.sh $(BUILT)
 
 # Records and analyses a real program, prints the report.
 demo:
@@ -50,9 +69,8 @@ endef
 # are built as for the tests with Open MPI, or they would be built anew. 4 real ranks of MPICH on
 # 2 cores take long, whatever records them.
 define MPICH_STEPS
-$(STEP) "clippy for MPICH" env $(FOR_MPICH) clippy --release -p laggard-collector -- -D warnings
-$(STEP) "build for MPICH" env $(FOR_MPICH) --config profile.release.package.laggard-engine.opt-level=1 build \
-	--release --workspace --exclude laggard-fuzz --lib --bin laggard
+$(STEP) "clippy for MPICH" env $(FOR_MPICH) clippy --release -p laggard-collector -p laggard-mpi -- -D warnings
+$(STEP) "build for MPICH" env $(FOR_MPICH) build --release -p laggard-collector -p laggard-mpi
 $(STEP) "tests with MPICH" env LAGGARD_TEST_MPI=mpich $(TEST) \
 	--test patterns --test attacks --test symbols --test regions \
 	--test operation_maps --test bad_input --test settings --test real_programs \

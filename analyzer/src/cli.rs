@@ -14,11 +14,17 @@ use laggard_patterns::PatternId;
 use laggard_patterns::rules::RuleBase;
 pub use whatif::WhatIf;
 
+/// The version, with the commit if that was known to whoever built it.
+pub const VERSION: &str = match option_env!("VERSION_AND_COMMIT") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Says who a parallel program is waiting for.
 #[derive(Debug, Parser)]
 #[command(
     name = "laggard",
-    version,
+    version = VERSION,
     arg_required_else_help = true,
     max_term_width = 100
 )]
@@ -98,6 +104,17 @@ pub enum Command {
     Export(Export),
     /// The catalogue of patterns
     Patterns(Patterns),
+    /// Manual pages and completions for shells, into a directory
+    #[command(hide = true)]
+    WritePages(WritePages),
+}
+
+/// Options of `write-pages`.
+#[derive(Debug, Args)]
+pub struct WritePages {
+    /// Where they go
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// Options of `run`.

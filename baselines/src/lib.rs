@@ -17,6 +17,7 @@ mod curve;
 mod entry;
 mod error;
 mod fingerprint;
+mod measured;
 mod merge;
 mod model;
 mod table;
@@ -25,6 +26,7 @@ pub use curve::Point;
 pub use entry::{Entry, Span};
 pub use error::Error;
 pub use fingerprint::{Fingerprint, Used};
+pub use measured::{MeasureOptions, Measured};
 pub use model::{Growth, Model, Piece, Shape};
 pub use table::{SCHEMA, Table};
 

@@ -68,14 +68,12 @@ struct Bench {
 impl Bench {
     fn new(parent: &Path) -> Result<Bench> {
         let directory = parent.join(format!("exchange.{}", std::process::id()));
-        fs::create_dir_all(&directory)?;
-        let analyzer = directory.join("laggard");
+        let analyzer = process::copy_analyzer(&directory)?;
         let mut bench = Bench {
             directory,
             analyzer,
             bare: None,
         };
-        fs::copy(process::built("laggard", "LAGGARD_BIN")?, &bench.analyzer)?;
         let bare = bench.directory.join("otf2_read");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/otf2_read.c");
         let mut compiler = Command::new("gcc");

@@ -118,17 +118,33 @@ pub fn built(name: &str, variable: &str) -> Result<PathBuf> {
     })
 }
 
-/// Calls `measure` with a copy of the analyzer in a directory, which is created if missing. The
-/// copy keeps a build meanwhile from changing the measurement, and is removed afterwards.
+/// Copies the analyzer into a directory, with the libraries beside it that its agents load. The copy
+/// keeps a build meanwhile from changing the measurement.
+///
+/// # Errors
+/// It is not built, or the file system failed.
+pub fn copy_analyzer(directory: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(directory)?;
+    let source = built("laggard", "LAGGARD_BIN")?;
+    for library in ["liblaggard.so", "liblaggard_mpi.so"] {
+        let beside = source.with_file_name(library);
+        if beside.is_file() {
+            fs::copy(beside, directory.join(library))?;
+        }
+    }
+    let analyzer = directory.join("laggard");
+    fs::copy(source, &analyzer)?;
+    Ok(analyzer)
+}
+
+/// Calls `measure` with a copy of the analyzer below a directory, which is removed afterwards.
 ///
 /// # Errors
 /// The analyzer is not built, the file system failed, or what `measure` says.
 pub fn with_analyzer<T>(directory: &Path, measure: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
-    fs::create_dir_all(directory)?;
-    let analyzer = directory.join(format!("laggard.{}", std::process::id()));
-    fs::copy(built("laggard", "LAGGARD_BIN")?, &analyzer)?;
-    let measured = measure(&analyzer);
-    fs::remove_file(&analyzer)?;
+    let directory = directory.join(format!("laggard.{}", std::process::id()));
+    let measured = measure(&copy_analyzer(&directory)?);
+    fs::remove_dir_all(&directory)?;
     measured
 }
 

@@ -78,6 +78,19 @@ pub const FAMILY: &str = if cfg!(open_mpi) {
     "another MPI"
 };
 
+/// Tells the command, which picks a collector for a program, what this one was built for.
+#[used]
+#[unsafe(no_mangle)]
+#[cfg(open_mpi)]
+#[allow(non_upper_case_globals)]
+static laggard_for_openmpi: u8 = 1;
+/// As for Open MPI.
+#[used]
+#[unsafe(no_mangle)]
+#[cfg(mpich)]
+#[allow(non_upper_case_globals)]
+static laggard_for_mpich: u8 = 1;
+
 /// Whether the MPI library at run time belongs to the family built for. Handles of another
 /// family would mean nothing.
 pub fn is_expected_library() -> bool {

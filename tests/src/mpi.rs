@@ -131,7 +131,7 @@ impl Mpi {
         }
     }
 
-    /// Its product's directory, below cargo's build directory.
+    /// The directory of its libraries, below cargo's build directory.
     pub fn product(self) -> &'static str {
         match self {
             Mpi::OpenMpi => "release",

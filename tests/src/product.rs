@@ -152,9 +152,11 @@ impl Bench {
         let dir = scratch.join("runs").join(test);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("a directory for the test");
+        // It names the collector for the tested MPI. The command is the same for all.
+        let library = Some("LAGGARD_LIB").filter(|_| mpi == Mpi::chosen());
         Bench {
-            library: built("LAGGARD_LIB", mpi, "liblaggard.so"),
-            command: built("LAGGARD_BIN", mpi, "laggard"),
+            library: built(library, mpi.product(), "liblaggard.so"),
+            command: built(Some("LAGGARD_BIN"), "release", "laggard"),
             mpi,
             agents: &[1, 2, 3],
             dir,
@@ -500,15 +502,13 @@ pub fn reader(script: &str) -> Command {
     command
 }
 
-fn built(variable: &str, mpi: Mpi, name: &str) -> PathBuf {
-    let default = || target().join(mpi.product()).join(name);
-    // The variables apply to the tested MPI.
-    let given = std::env::var_os(variable).filter(|_| mpi == Mpi::chosen());
-    let path = given.map_or_else(default, PathBuf::from);
-    let hint = "build it first: `make build`, for MPICH `make build-mpich`, or set";
+fn built(variable: Option<&str>, directory: &str, name: &str) -> PathBuf {
+    let default = || target().join(directory).join(name);
+    let path = variable.and_then(std::env::var_os);
+    let path = path.map_or_else(default, PathBuf::from);
     assert!(
         path.is_file(),
-        "{} is missing; {hint} {variable}",
+        "{} is missing; build it first: `make build`, for MPICH `make build-mpich`",
         path.display()
     );
     path.canonicalize().expect("a path")

@@ -1,20 +1,25 @@
-//! A product built for one MPI meets the other one. It says so, once, and does no harm.
+//! One command serves both MPIs, with libraries for each. A library that meets the other MPI says
+//! so, once, and does no harm.
 //!
-//! The test needs both products, so it belongs to the tests with MPICH (`LAGGARD_TEST_MPI=mpich`).
+//! The test needs the libraries for both, so it belongs to the tests with MPICH
+//! (`LAGGARD_TEST_MPI=mpich`).
 
+use std::ffi::OsStr;
 use std::fs;
+use std::process::Command;
 
+use laggard_baselines::Table;
 use laggard_tests::attack::assert_same;
 use laggard_tests::mpi::Mpi;
 use laggard_tests::process::{self, Outcome};
 use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::report::Report;
 
-/// Whether there is a product for MPICH to test.
+/// Whether there are libraries for MPICH to test.
 fn has_both() -> bool {
     let both = Mpi::chosen() == Mpi::Mpich;
     if !both {
-        eprintln!("SKIPPED: tests with MPICH have both products (LAGGARD_TEST_MPI=mpich)");
+        eprintln!("SKIPPED: tests with MPICH have libraries for both (LAGGARD_TEST_MPI=mpich)");
     }
     both
 }
@@ -122,8 +127,7 @@ fn traces_of_both_in_one_directory() {
     }
 }
 
-/// Both products read recordings of either, with one, two and three agents of MPICH as with one of
-/// Open MPI: messages, communicators, collectives, windows and locks.
+/// Recordings of both MPIs: messages, communicators, collectives, windows and locks.
 const ANALYSED: [(Mpi, &str, u32); 4] = [
     (Mpi::OpenMpi, "attacks/wrapped.c", 2),
     (Mpi::Mpich, "late_sender_wildcard.c", 3),
@@ -131,14 +135,12 @@ const ANALYSED: [(Mpi, &str, u32); 4] = [
     (Mpi::Mpich, "lock_contention.c", 4),
 ];
 
+/// Launchers of either MPI start agents, which report the same: one, two and three of them.
 #[test]
 fn agents_of_both() {
     if !has_both() {
         return;
     }
-    // Before a bench of this test has the machine to itself.
-    let of_open_mpi = Bench::with("agents-of-both", Mpi::OpenMpi).command.clone();
-    let of_mpich = Bench::with("agents-of-both", Mpi::Mpich).command.clone();
     for (mpi, source, ranks) in ANALYSED {
         let name = format!("read-by-both-{}", source.replace('/', "-"));
         let mut bench = Bench::with(&name, mpi);
@@ -146,10 +148,10 @@ fn agents_of_both() {
         let run = bench.traced(ranks, &[program.as_os_str()], "trace").run();
         run.expect_orderly().expect_success();
         let trace = bench.path("trace");
-        (bench.mpi, bench.command) = (Mpi::Mpich, of_mpich.clone());
-        let of_mpich = bench.analyze_all(&trace);
-        (bench.command, bench.agents) = (of_open_mpi.clone(), &[1]);
-        let of_open_mpi = bench.analyze_all(&trace);
+        let [of_open_mpi, of_mpich] = [Mpi::OpenMpi, Mpi::Mpich].map(|mpi| {
+            bench.mpi = mpi;
+            bench.analyze_all(&trace)
+        });
         let difference = laggard_tests::product::difference(&of_mpich, &of_open_mpi);
         assert_eq!(difference, None, "{source}");
         let report = Report::parse(&of_mpich).expect("a report of the promised shape");
@@ -157,25 +159,58 @@ fn agents_of_both() {
     }
 }
 
-/// Each process would consider itself the only agent, and all would write the report.
+/// `laggard run` takes the collector for the MPI that the program is linked to, behind a wrapper,
+/// too; for a program that loads MPI later, the one for the launcher's.
 #[test]
-fn agents_that_the_other_s_launcher_starts() {
+fn recordings_of_both() {
     if !has_both() {
         return;
     }
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
-        let bench = Bench::with(&format!("agents-{}", mpi.name()), mpi);
-        let program = bench.compile("attacks/wrapped.c", &[], &[]);
-        let run = bench.traced(2, &[program.as_os_str()], "trace").run();
-        run.expect_orderly().expect_success();
-        let mut command = mpi.other().mpirun(2);
-        command.arg(&bench.command).arg("analyze");
-        command.arg(bench.path("trace")).arg("-q");
-        let outcome = process::run(&mut command, TIMEOUT, &bench.path("agents"));
-        let outcome = outcome.expect_orderly();
-        assert_ne!(outcome.code, Some(0), "{outcome}");
-        let said = |line: &&str| line.contains("mpirun of another MPI");
-        assert_eq!(outcome.stderr.lines().filter(said).count(), 1, "{outcome}");
-        assert!(!bench.path("trace/report.json").exists(), "a report");
+        let bench = Bench::with(&format!("picked-{}", mpi.name()), mpi);
+        let linked = bench.compile("attacks/wrapped.c", &[], &[]);
+        let unlinked = ["-Wl,--as-needed"];
+        let loading = bench.compile("attacks/dlopen_mpi.c", &unlinked, &["-ldl"]);
+        let programs: [&[&OsStr]; 2] = [
+            &[linked.as_os_str()],
+            &[loading.as_os_str(), "local".as_ref()],
+        ];
+        for (number, words) in programs.into_iter().enumerate() {
+            let launcher = mpi.mpirun(2);
+            let mut run = Command::new(&bench.command);
+            run.args(["run", "-o", &format!("trace{number}"), "--"]);
+            run.arg(launcher.get_program()).args(launcher.get_args());
+            run.args(["env", "A=1"]).args(words).current_dir(&bench.dir);
+            let log = bench.path(&format!("run{number}"));
+            let outcome = process::run(&mut run, TIMEOUT, &log).expect_orderly();
+            let outcome = outcome.expect_success();
+            assert!(outcome.stderr.contains("(2 files"), "{outcome}");
+        }
+    }
+}
+
+/// Each finds the libraries for its launcher.
+#[test]
+fn baselines_of_both() {
+    if !has_both() {
+        return;
+    }
+    for (mpi, name) in [(Mpi::OpenMpi, "Open MPI"), (Mpi::Mpich, "MPICH")] {
+        let bench = Bench::with(&format!("measured-{}", mpi.name()), mpi);
+        let words = [
+            "baseline",
+            "--time",
+            "3",
+            "--max-bytes",
+            "64",
+            "--only",
+            "MPI_Recv",
+        ];
+        let mut job = mpi.mpirun(2);
+        job.arg(&bench.command).args(words).current_dir(&bench.dir);
+        let outcome = process::run(&mut job, TIMEOUT, &bench.path("baseline"));
+        outcome.expect_orderly().expect_success();
+        let table = Table::read(&bench.path("baseline.json")).expect("a table");
+        assert!(table.description.contains(name), "{}", table.description);
     }
 }

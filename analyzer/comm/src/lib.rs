@@ -6,12 +6,16 @@ use anyhow::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod family;
+pub mod installed;
+pub mod library;
 mod liveness;
 mod mpi_job;
 mod serial;
 pub mod signals;
 pub mod waiting;
 
+pub use family::Family;
 pub use mpi_job::MpiJob;
 pub use serial::Serial;
 
@@ -145,9 +149,7 @@ pub fn reduce_min(job: &dyn Job, values: &mut [u64]) {
 
 /// Whether this process was started by an MPI launcher.
 pub fn launched_by_mpi() -> bool {
-    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some())
+    !Family::of_launcher().is_empty()
 }
 
 /// The number of this process in the job, from the launcher.

@@ -1,27 +1,26 @@
 //! Agents as the ranks of an MPI job.
 
 use std::cell::Cell;
-use std::ptr::NonNull;
+use std::ffi::c_int;
 
-use mpi::collective::SystemOperation;
-use mpi::environment::Universe;
-use mpi::request::{Request, StaticScope};
-use mpi::topology::{Process, SimpleCommunicator};
-use mpi::traits::*;
+use anyhow::{Result, bail};
 
+use super::library::Functions;
 use super::liveness::Watch;
-use super::{Job, Letter, Sent, Talk, launched, launched_number, waiting};
+use super::{Job, Letter, Sent, Talk, launched, launched_number};
 
 /// Tags of the messages between agents.
 mod tag {
+    use std::ffi::c_int;
+
     /// A partial result on its way to the head.
-    pub const TREE: mpi::Tag = 1;
+    pub const TREE: c_int = 1;
     /// A parcel of one agent for another.
-    pub const PARCEL: mpi::Tag = 2;
+    pub const PARCEL: c_int = 2;
     /// One of many pieces for the head, or a request for one.
-    pub const RELAY: mpi::Tag = 3;
+    pub const RELAY: c_int = 3;
     /// Parcels of a conversation. Successive ones differ: some agents may have begun the next one.
-    pub const LETTER: [mpi::Tag; 2] = [4, 5];
+    pub const LETTER: [c_int; 2] = [4, 5];
 }
 
 /// Largest piece of one message: counts are `int` in MPI.
@@ -40,91 +39,122 @@ fn from_order(value: i64) -> u64 {
 
 /// The agents of an MPI job.
 pub struct MpiJob {
-    world: SimpleCommunicator,
+    mpi: &'static Functions,
     sent: Cell<Sent>,
     /// Conversations so far.
     conversations: Cell<usize>,
-    // Dropped after `world`.
     started: Started,
 }
 
 /// A parcel on its way. Its memory is kept until it was sent.
 struct Sending {
-    request: Request<'static, [u8], StaticScope>,
-    parcel: NonNull<[u8]>,
-}
-
-impl Sending {
-    fn new(to: &Process, parcel: Vec<u8>, tag: mpi::Tag) -> Sending {
-        let parcel: &'static mut [u8] = Box::leak(parcel.into_boxed_slice());
-        let memory = NonNull::from(&mut *parcel);
-        Sending {
-            request: to.immediate_send_with_tag(StaticScope, &*parcel, tag),
-            parcel: memory,
-        }
-    }
-
-    /// It, if it was not sent yet.
-    fn test(self) -> Option<Sending> {
-        let Sending { request, parcel } = self;
-        match request.test() {
-            Ok(_) => {
-                // SAFETY: leaked from a box in `new`; nobody has it any more.
-                drop(unsafe { Box::from_raw(parcel.as_ptr()) });
-                None
-            }
-            Err(request) => Some(Sending { request, parcel }),
-        }
-    }
-
-    fn wait(self) {
-        self.request.wait();
-        // SAFETY: as above.
-        drop(unsafe { Box::from_raw(self.parcel.as_ptr()) });
-    }
+    request: u64,
+    _parcel: Vec<u8>,
 }
 
 /// MPI, which ends when this is dropped, and this agent's watcher until then.
 struct Started {
-    universe: Option<Universe>,
+    mpi: &'static Functions,
     watch: Option<Watch>,
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        let universe = self.universe.take();
         // All agents end together.
-        Watch::waiting(self.watch.as_ref(), || drop(universe));
+        Watch::waiting(self.watch.as_ref(), || (self.mpi.finish)());
     }
 }
 
 impl MpiJob {
-    /// Starts MPI; `None` if it was started already. An agent without progress for `stall_limit`
-    /// seconds ends its job; 0: no limit.
-    pub fn new(stall_limit: u64) -> Option<MpiJob> {
+    /// Loads MPI with `load`, and starts it. An agent without progress for `stall_limit` seconds
+    /// ends its job; 0: no limit.
+    ///
+    /// # Errors
+    /// MPI cannot be loaded, or was started already.
+    pub fn new(
+        stall_limit: u64,
+        load: impl FnOnce() -> Result<&'static Functions>,
+    ) -> Result<MpiJob> {
         let is_watched = stall_limit > 0 && launched() > 1;
         let name = launched_number().map_or("an agent".to_owned(), |n| format!("agent {n}"));
+        // MPI libraries may start threads as soon as they are loaded.
         let watch = is_watched
             .then(|| Watch::start(&name, stall_limit))
             .flatten();
-        // Waiting agents leave their core to working ones.
-        if std::env::var_os(waiting::OPTION).is_none() {
-            // SAFETY: there is no other thread yet.
-            unsafe { std::env::set_var(waiting::OPTION, "1") };
+        let mpi = load()?;
+        if !Watch::waiting(watch.as_ref(), || (mpi.start)()) {
+            bail!("MPI is already running in this process");
         }
-        waiting::as_told();
-        let start = || mpi::initialize_with_threading(mpi::Threading::Funneled);
-        let (universe, _) = Watch::waiting(watch.as_ref(), start)?;
-        let world = universe.world();
-        Some(MpiJob {
-            world,
+        let job = MpiJob {
+            mpi,
             sent: Cell::default(),
             conversations: Cell::default(),
-            started: Started {
-                universe: Some(universe),
-                watch,
-            },
-        })
+            started: Started { mpi, watch },
+        };
+        // Each process would read everything and write the report.
+        if job.agents() == 1 && launched() > 1 {
+            bail!(
+                "started by a launcher of another MPI than the one that was found: its {} processes do not see each other; use that MPI's launcher",
+                launched()
+            );
+        }
+        Ok(job)
+    }
+
+    /// Sends a parcel of any length, in pieces.
+    fn send(&self, bytes: &[u8], to: usize, tag: c_int) {
+        for piece in bytes.chunks(PIECE) {
+            // SAFETY: memory of this length.
+            unsafe { (self.mpi.send)(piece.as_ptr(), piece.len() as c_int, to as c_int, tag) };
+        }
+    }
+
+    /// Receives one, as long as the memory.
+    fn receive(&self, bytes: &mut [u8], from: usize, tag: c_int) {
+        for piece in bytes.chunks_mut(PIECE) {
+            let length = piece.len() as c_int;
+            // SAFETY: memory of this length.
+            unsafe { (self.mpi.receive)(piece.as_mut_ptr(), length, from as c_int, tag) };
+        }
+    }
+
+    /// Sends the length of a parcel, then the parcel.
+    fn send_with_length(&self, bytes: &[u8], to: usize, tag: c_int) {
+        self.send(&(bytes.len() as u64).to_ne_bytes(), to, tag);
+        self.send(bytes, to, tag);
+    }
+
+    fn receive_with_length(&self, from: usize, tag: c_int) -> Vec<u8> {
+        let mut length = [0; size_of::<u64>()];
+        self.receive(&mut length, from, tag);
+        let mut bytes = vec![0; u64::from_ne_bytes(length) as usize];
+        self.receive(&mut bytes, from, tag);
+        bytes
+    }
+
+    /// Starts to send a letter, which is one message.
+    fn start_letter(&self, to: usize, parcel: Vec<u8>, tag: c_int) -> Sending {
+        let (start, length) = (parcel.as_ptr(), parcel.len() as c_int);
+        // SAFETY: memory of this length, which stays until the request is done.
+        let request = unsafe { (self.mpi.start_send)(start, length, to as c_int, tag) };
+        let _parcel = parcel;
+        Sending { request, _parcel }
+    }
+
+    /// Waits for a letter of anybody.
+    fn next_letter(&self, tag: c_int) -> Letter {
+        let mut length = 0;
+        // SAFETY: writes the length.
+        let agent = self.waiting(|| unsafe { (self.mpi.probe)(tag, &mut length) }) as usize;
+        let mut parcel = vec![0; length as usize];
+        // SAFETY: memory of this length. No other thread takes the message.
+        unsafe { (self.mpi.receive)(parcel.as_mut_ptr(), length, agent as c_int, tag) };
+        (agent, parcel)
+    }
+
+    fn wait(&self, requests: &[u64]) {
+        // SAFETY: requests that were not ended before.
+        self.waiting(|| unsafe { (self.mpi.wait)(requests.as_ptr(), requests.len()) });
     }
 
     /// Runs a call that may wait for other agents.
@@ -142,35 +172,28 @@ impl MpiJob {
         loop {
             for (agent, parcel) in letters.drain(..) {
                 self.count_sent(1, parcel.len());
-                let to = self.world.process_at_rank(agent as i32);
-                sending.push(Sending::new(&to, parcel, tag));
+                sending.push(self.start_letter(agent, parcel, tag));
             }
-            sending = sending.into_iter().filter_map(Sending::test).collect();
+            // SAFETY: those that are done are forgotten.
+            sending.retain(|sending| unsafe { !(self.mpi.test)(sending.request) });
             if !needs_more {
                 break;
             }
-            let any = self.world.any_process();
-            let (message, status) = self.waiting(|| any.matched_probe_with_tag(tag));
-            let mut parcel = vec![0u8; status.count(u8::equivalent_datatype()) as usize];
-            let agent = status.source_rank() as usize;
-            message.matched_receive_into(&mut parcel[..]);
-            needs_more = work(Some((agent, parcel)), &mut letters);
+            needs_more = work(Some(self.next_letter(tag)), &mut letters);
         }
-        self.waiting(|| sending.into_iter().for_each(Sending::wait));
+        let requests: Vec<u64> = sending.iter().map(|sending| sending.request).collect();
+        self.wait(&requests);
     }
 
     /// See [`Job::relay`].
     fn relay_all(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
-        let head = self.world.process_at_rank(0);
+        let mut ready = [1];
         if self.agent() != 0 {
             loop {
                 // Waits until the head has room for it.
-                head.receive_with_tag::<u8>(tag::RELAY);
+                self.receive(&mut ready, 0, tag::RELAY);
                 let piece = next().unwrap_or_default();
-                head.send_with_tag(&(piece.len() as u64), tag::RELAY);
-                for part in piece.chunks(PIECE) {
-                    head.send_with_tag(part, tag::RELAY);
-                }
+                self.send_with_length(&piece, 0, tag::RELAY);
                 self.count_sent(1, piece.len());
                 if piece.is_empty() {
                     return;
@@ -181,14 +204,9 @@ impl MpiJob {
             take(piece);
         }
         for agent in 1..self.agents() {
-            let from = self.world.process_at_rank(agent as i32);
             loop {
-                from.send_with_tag(&1u8, tag::RELAY);
-                let (length, _) = from.receive_with_tag::<u64>(tag::RELAY);
-                let mut piece = vec![0u8; length as usize];
-                for part in piece.chunks_mut(PIECE) {
-                    from.receive_into_with_tag(part, tag::RELAY);
-                }
+                self.send(&ready, agent, tag::RELAY);
+                let piece = self.receive_with_length(agent, tag::RELAY);
                 self.count_sent(1, 1);
                 if piece.is_empty() {
                     break;
@@ -208,11 +226,11 @@ impl MpiJob {
 
 impl Job for MpiJob {
     fn agent(&self) -> usize {
-        self.world.rank() as usize
+        (self.mpi.rank)() as usize
     }
 
     fn agents(&self) -> usize {
-        self.world.size() as usize
+        (self.mpi.size)() as usize
     }
 
     fn exchange(&self, mut parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
@@ -225,29 +243,29 @@ impl Job for MpiJob {
         self.count_sent(filled, parcels.iter().map(Vec::len).sum());
         let mine: Vec<u64> = parcels.iter().map(|parcel| parcel.len() as u64).collect();
         let mut theirs = vec![0u64; mine.len()];
-        self.waiting(|| self.world.all_to_all_into(&mine[..], &mut theirs[..]));
+        // SAFETY: a number for each agent on both sides.
+        self.waiting(|| unsafe { (self.mpi.all_to_all)(mine.as_ptr(), theirs.as_mut_ptr()) });
         let mut received: Vec<Vec<u8>> = theirs.iter().map(|&n| vec![0; n as usize]).collect();
-        let pieces = |lengths: &[u64]| -> usize {
-            let pieces = lengths.iter().map(|&n| (n as usize).div_ceil(PIECE));
-            pieces.sum()
-        };
-        let requests = pieces(&mine) + pieces(&theirs);
-        mpi::request::multiple_scope(requests, |scope, requests| {
-            for (agent, parcel) in received.iter_mut().enumerate() {
-                let from = self.world.process_at_rank(agent as i32);
-                for piece in parcel.chunks_mut(PIECE) {
-                    requests.add(from.immediate_receive_into_with_tag(scope, piece, tag::PARCEL));
-                }
+        let mut requests = Vec::new();
+        for (agent, parcel) in received.iter_mut().enumerate() {
+            for piece in parcel.chunks_mut(PIECE) {
+                let (start, length) = (piece.as_mut_ptr(), piece.len() as c_int);
+                // SAFETY: memory of this length, which stays until the requests are done.
+                requests.push(unsafe {
+                    (self.mpi.start_receive)(start, length, agent as c_int, tag::PARCEL)
+                });
             }
-            for (agent, parcel) in parcels.iter().enumerate() {
-                let to = self.world.process_at_rank(agent as i32);
-                for piece in parcel.chunks(PIECE) {
-                    requests.add(to.immediate_send_with_tag(scope, piece, tag::PARCEL));
-                }
+        }
+        for (agent, parcel) in parcels.iter().enumerate() {
+            for piece in parcel.chunks(PIECE) {
+                let (start, length) = (piece.as_ptr(), piece.len() as c_int);
+                // SAFETY: as above.
+                requests.push(unsafe {
+                    (self.mpi.start_send)(start, length, agent as c_int, tag::PARCEL)
+                });
             }
-            let mut done = Vec::with_capacity(requests.incomplete());
-            self.waiting(|| requests.wait_all(&mut done));
-        });
+        }
+        self.wait(&requests);
         received[me] = own;
         received
     }
@@ -255,13 +273,11 @@ impl Job for MpiJob {
     fn reduce_max(&self, values: &mut [u64]) {
         let others = (self.agents() - 1).min(1);
         self.count_sent(others, others * size_of_val(values));
-        let mine: Vec<i64> = values.iter().copied().map(in_order).collect();
-        let mut largest = vec![0i64; mine.len()];
-        self.waiting(|| {
-            self.world
-                .all_reduce_into(&mine[..], &mut largest[..], SystemOperation::max());
-        });
-        for (value, largest) in values.iter_mut().zip(largest) {
+        let mut signed: Vec<i64> = values.iter().copied().map(in_order).collect();
+        let (start, length) = (signed.as_mut_ptr(), signed.len() as c_int);
+        // SAFETY: memory of this length.
+        self.waiting(|| unsafe { (self.mpi.maximum)(start, length) });
+        for (value, largest) in values.iter_mut().zip(signed) {
             *value = from_order(largest);
         }
     }
@@ -269,11 +285,9 @@ impl Job for MpiJob {
     fn reduce_sum(&self, values: &mut [u64]) {
         let others = (self.agents() - 1).min(1);
         self.count_sent(others, others * size_of_val(values));
-        let mine = values.to_vec();
-        self.waiting(|| {
-            self.world
-                .all_reduce_into(&mine[..], values, SystemOperation::sum());
-        });
+        let (start, length) = (values.as_mut_ptr(), values.len() as c_int);
+        // SAFETY: memory of this length.
+        self.waiting(|| unsafe { (self.mpi.sum)(start, length) });
     }
 
     fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>> {
@@ -281,17 +295,21 @@ impl Job for MpiJob {
     }
 
     fn broadcast(&self, bytes: &mut Vec<u8>) {
-        let root = self.world.process_at_rank(0);
-        let mut length = bytes.len() as u64;
-        self.waiting(|| root.broadcast_into(&mut length));
+        let spread = |bytes: &mut [u8]| {
+            for piece in bytes.chunks_mut(PIECE) {
+                let (start, length) = (piece.as_mut_ptr(), piece.len() as c_int);
+                // SAFETY: memory of this length.
+                self.waiting(|| unsafe { (self.mpi.broadcast)(start, length) });
+            }
+        };
+        let mut length = (bytes.len() as u64).to_ne_bytes();
+        spread(&mut length);
         if self.agent() == 0 {
             let others = self.agents() - 1;
             self.count_sent(others, bytes.len() * others);
         }
-        bytes.resize(length as usize, 0);
-        for piece in bytes.chunks_mut(PIECE) {
-            self.waiting(|| root.broadcast_into(piece));
-        }
+        bytes.resize(u64::from_ne_bytes(length) as usize, 0);
+        spread(bytes);
     }
 
     fn tree(
@@ -303,26 +321,12 @@ impl Job for MpiJob {
         let mut step = 1;
         while step < agents {
             if me & step != 0 {
-                let parent = self.world.process_at_rank((me - step) as i32);
                 self.count_sent(1, mine.len());
-                self.waiting(|| {
-                    parent.send_with_tag(&(mine.len() as u64), tag::TREE);
-                    for piece in mine.chunks(PIECE) {
-                        parent.send_with_tag(piece, tag::TREE);
-                    }
-                });
+                self.waiting(|| self.send_with_length(&mine, me - step, tag::TREE));
                 return None;
             }
             if me + step < agents {
-                let child = self.world.process_at_rank((me + step) as i32);
-                let theirs = self.waiting(|| {
-                    let (length, _) = child.receive_with_tag::<u64>(tag::TREE);
-                    let mut theirs = vec![0u8; length as usize];
-                    for piece in theirs.chunks_mut(PIECE) {
-                        child.receive_into_with_tag(piece, tag::TREE);
-                    }
-                    theirs
-                });
+                let theirs = self.waiting(|| self.receive_with_length(me + step, tag::TREE));
                 mine = combine(mine, theirs);
             }
             step *= 2;
@@ -344,7 +348,8 @@ impl Job for MpiJob {
     }
 
     fn abort(&self, code: i32) -> ! {
-        self.world.abort(code)
+        (self.mpi.abort)(code);
+        std::process::exit(code)
     }
 }
 

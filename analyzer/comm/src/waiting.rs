@@ -2,7 +2,8 @@
 //!
 //! Open MPI has an option for that, MPICH has none: four of its ranks on two cores wait for each
 //! other's slice of time, for milliseconds. If MPICH is built with UCX, its loops ask UCX for
-//! progress in every turn, and find that function in this executable first (`build.rs`).
+//! progress in every turn, and find that function in this executable first (`build.rs`). The library
+//! that links MPI has this module as well, and hands on what it is told.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -20,6 +21,15 @@ const SLEEPS: u32 = 16;
 
 static YIELDS: AtomicBool = AtomicBool::new(false);
 
+/// Where [`set`] is handed on to.
+static EXECUTABLE: OnceLock<extern "C" fn(bool)> = OnceLock::new();
+
+/// From now on the executable, whose function is the one that MPICH finds, is told.
+pub fn hand_on(set: extern "C" fn(bool)) {
+    // Whoever came first is the same executable.
+    let _ = EXECUTABLE.set(set);
+}
+
 /// Follows the option from now on.
 pub fn as_told() {
     let is_told = std::env::var_os(OPTION).is_some_and(|value| value != "0");
@@ -31,8 +41,11 @@ pub fn as_told() {
 }
 
 /// Sets whether this process leaves its core while it waits. Open MPI decides that when it starts.
-pub fn set(yields: bool) {
-    YIELDS.store(yields, Ordering::Relaxed);
+pub extern "C" fn set(yields: bool) {
+    match EXECUTABLE.get() {
+        Some(set) => set(yields),
+        None => YIELDS.store(yields, Ordering::Relaxed),
+    }
 }
 
 /// Lets another process have the core, if one wants it. The scheduler (EEVDF, Linux since 6.6) may

@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use laggard_baselines::Table;
+use laggard_baselines::{MeasureOptions, Measured, Table};
 use laggard_files::Place;
-use laggard_measure::{self as measure, MeasureOptions};
 
-use super::{is_head, run, screen};
+use super::{is_head, preload, run, screen};
 use crate::cli::Baseline;
 
 /// Where the table goes if nobody says.
@@ -39,14 +38,19 @@ pub fn baseline(options: &Baseline) -> Result<ExitCode> {
             false => Ok(ExitCode::SUCCESS),
         };
     }
-    measure::start(&run::library()?)?;
-    let wanted = wanted(options);
+    if !laggard_comm::launched_by_mpi() {
+        bail!("what messages cost takes two ranks or more: mpirun -n 4 laggard baseline");
+    }
+    let (family, mpi) = laggard_comm::library::load()?;
+    preload::with_collector(&run::library(&[family])?)?;
+    let wanted = serde_json::to_vec(&wanted(options))?;
     let mut bar = super::progress::Bar::new(!options.quiet);
-    let measured = measure::measure(&wanted, &mut |share, what| bar.show(share, what))?;
+    let measured = mpi.measure(&wanted, &mut |share, what| bar.show(share, what))?;
     drop(bar);
-    let Some(measured) = measured else {
+    if measured.is_empty() {
         return Ok(ExitCode::SUCCESS);
-    };
+    }
+    let measured: Measured = serde_json::from_slice(&measured)?;
     let table = measured.table;
     if table.entries.is_empty() {
         match table.notes.first() {

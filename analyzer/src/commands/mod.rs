@@ -11,7 +11,10 @@ mod dump;
 mod export;
 mod info;
 mod launcher;
+mod pages;
 mod patterns;
+mod preload;
+mod program;
 mod progress;
 mod reports;
 mod results;
@@ -48,6 +51,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Dump(options) => dump::dump(&options),
         Command::Export(options) => export::export(&options),
         Command::Patterns(options) => patterns::patterns(&options),
+        Command::WritePages(options) => pages::write(&options.directory),
     }
 }
 

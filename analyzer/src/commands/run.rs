@@ -7,19 +7,18 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result, bail};
+use laggard_comm::Family;
+use laggard_comm::installed::{self, COLLECTOR};
 use laggard_trace::operations::OperationMap;
 use laggard_trace::{ENDED_FILE, FILE_EXTENSION};
 
 use super::at_once::{self, Recorded};
 use super::launcher::{self, Launcher};
+use super::program;
 use super::screen::say;
 use super::traces::{self, numbered};
 use crate::cli::{FilePer, Mode, Run};
 
-/// The collector's file.
-const LIBRARY: &str = "liblaggard.so";
-/// Where it is looked for, from the directory of this executable.
-const PLACES: &[&str] = &["", "../lib", "../lib64", "../lib/laggard"];
 /// Settings of the collector that are handed on to all hosts if they are set.
 const VARIABLES: &[&str] = &[
     "LAGGARD_CALLPATH_DEPTH",
@@ -36,7 +35,6 @@ const VARIABLES: &[&str] = &[
 
 /// Runs the command; the exit code is the command's.
 pub fn run(options: &Run) -> Result<ExitCode> {
-    let library = library()?;
     if let Some(map) = &options.operation_map {
         // Better now than when the program has run.
         OperationMap::read(map).map_err(anyhow::Error::msg)?;
@@ -51,6 +49,7 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     let kind = launcher::position(command).map(|at| (at, launcher::ask(&command[at])));
     let kind = kind.filter(|(_, launcher)| *launcher != Launcher::Environment);
     let launcher = kind.map(|(at, _)| &command[at..]);
+    let library = library(&program::families(command, kind))?;
     let inherited = std::env::var_os("LD_PRELOAD");
     let plan = launcher::plan(
         command,
@@ -106,24 +105,24 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// The collector's file.
-pub fn library() -> Result<PathBuf> {
+/// The collector's file: the one that is set, else one for these families of MPI, the first that
+/// there is; for `[]`, any.
+pub fn library(families: &[Family]) -> Result<PathBuf> {
     let found = match std::env::var_os("LAGGARD_LIB").filter(|value| !value.is_empty()) {
         Some(set) => {
             let set = PathBuf::from(set);
-            let file = if set.is_dir() { set.join(LIBRARY) } else { set };
+            let file = if set.is_dir() {
+                set.join(COLLECTOR)
+            } else {
+                set
+            };
             file.canonicalize()
                 .with_context(|| format!("LAGGARD_LIB: cannot find {}", file.display()))?
         }
         None => {
-            let own = std::env::current_exe().context("cannot find where laggard itself is")?;
-            let home = own.parent().unwrap_or(Path::new("/"));
-            let mut places = PLACES.iter().map(|place| home.join(place).join(LIBRARY));
-            let found = places.find_map(|file| file.canonicalize().ok());
-            found.with_context(|| {
-                let home = home.display();
-                format!("no {LIBRARY} in {home} or {home}/../lib: say where it is with LAGGARD_LIB")
-            })?
+            let refused = |error| anyhow::anyhow!("{error}: say where it is with LAGGARD_LIB");
+            let mut found = installed::find(COLLECTOR, families).map_err(refused)?;
+            found.swap_remove(0).1
         }
     };
     let text = found.to_string_lossy();

@@ -2,7 +2,7 @@
 //!
 //! *Purpose.* A [`Table`] with the time of each call when nobody is late.
 //!
-//! *Data flow.* The job preloads the collector into itself (`start`). Rank 0 names one cell after
+//! *Data flow.* The job has the collector preloaded. Rank 0 names one cell after
 //! the other: a benchmark (`benchmarks`), a group, a size (`plan`). Its members repeat it, and
 //! begin each repetition together (`rounds`). Every rank then reads its own trace (`recorded`), the
 //! slowest member of each repetition counts (`merge`), and rank 0 makes the table (`tabulate`). The
@@ -24,69 +24,35 @@ mod offset;
 mod plan;
 mod recorded;
 mod rounds;
-mod start;
 mod tabulate;
+mod trace;
 mod world;
-
-use std::time::Duration;
 
 use anyhow::{Result, bail};
 use benchmarks::{Benchmark, Shmem};
 use groups::Group;
-use laggard_baselines::Table;
+use laggard_baselines::{MeasureOptions, Measured};
 use laggard_comm::{self as comm, Job, MpiJob};
 use plan::Plan;
-pub use start::start;
 use world::Members;
-
-/// What to measure, and for how long.
-#[derive(Clone, Debug)]
-pub struct MeasureOptions {
-    /// Approximate duration.
-    pub time: Duration,
-    /// Largest message; with several blocks, their sum.
-    pub max_bytes: u64,
-    /// Only these sizes; empty: powers of two, and some between them for a check.
-    pub sizes: Vec<u64>,
-    /// Whether to measure fewer sizes.
-    pub quick: bool,
-    /// Benchmarks must contain one of these calls; empty: all.
-    pub only: Vec<String>,
-    /// Whether OpenSHMEM is measured.
-    pub shmem: bool,
-}
 
 /// Shows progress: the share that is done, and the current call.
 pub type Shown<'s> = &'s mut dyn FnMut(f64, &str);
 
-/// The results, at rank 0.
-pub struct Measured {
-    /// The table.
-    pub table: Table,
-    /// Cells for which there was no time.
-    pub left_out: usize,
-    /// Cells in all.
-    pub cells: usize,
-}
-
-/// Measures as all ranks of a job whose collector [`start()`] has loaded. Only rank 0 gets the
-/// results.
+/// Measures as all ranks of a job whose processes have the collector preloaded, and which `start`
+/// starts. Only rank 0 gets the results.
 ///
 /// # Errors
 /// Fewer than two ranks, no benchmark of the wanted calls, a collector that recorded nothing.
-pub fn measure(options: &MeasureOptions, shown: Shown) -> Result<Option<Measured>> {
+pub fn measure(
+    options: &MeasureOptions,
+    start: impl FnOnce() -> Result<MpiJob>,
+    shown: Shown,
+) -> Result<Option<Measured>> {
     let wanted = wanted(options)?;
     machine::prepare(options.shmem);
-    let Some(job) = MpiJob::new(0) else {
-        bail!("MPI is already running in this process");
-    };
+    let job = start()?;
     if job.agents() == 1 {
-        if comm::launched() > 1 {
-            bail!(
-                "started by mpirun of another MPI than the one that laggard was built for: its {} processes do not see each other; use that MPI's mpirun",
-                comm::launched()
-            );
-        }
         bail!("what messages cost takes two ranks or more: mpirun -n 4 laggard baseline");
     }
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -144,13 +110,13 @@ fn of_job(
         cores: cores::Cores::new(),
     };
     let done = plan.carry_out(shown);
-    let directory = start::directory(&world);
+    let directory = trace::directory(&world);
     let recorded = recorded::read(&directory, world.rank as u32, &done.own);
     agree(job, &recorded)?;
     let recorded = recorded?;
     let facts = machine::gather(job, &recorded.properties)?;
     let merged = comm::merge_up(job, recorded.series, recorded::slower)?;
-    start::clean(&directory, world.rank as u32);
+    trace::clean(&directory, world.rank as u32);
     let Some(series) = merged else {
         return Ok(None);
     };

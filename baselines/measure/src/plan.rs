@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use laggard_baselines::MeasureOptions;
 use laggard_comm::waiting;
 
+use super::Shown;
 use super::benchmarks::{Benchmark, Kind, Shmem, Site, Volume};
 use super::command::Cell;
 use super::command::Command;
@@ -19,7 +21,6 @@ use super::groups::Group;
 use super::offset;
 use super::rounds::{self, Limits};
 use super::world::Members;
-use super::{MeasureOptions, Shown};
 
 /// How often each cell is measured.
 const PASSES: usize = 3;

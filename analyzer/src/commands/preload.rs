@@ -1,15 +1,13 @@
 //! Preloads the collector into a job of `laggard baseline`: each process starts itself once more,
 //! with the library preloaded and a trace directory of its own.
 
-use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
-
-use super::world::Members;
 
 /// Set in processes that have the collector.
 const STARTED: &str = "LAGGARD_BASELINE";
@@ -31,7 +29,7 @@ const SETTINGS: [(&str, &str); 7] = [
 ///
 /// # Errors
 /// The process cannot be started again.
-pub fn start(library: &Path) -> Result<()> {
+pub fn with_collector(library: &Path) -> Result<()> {
     if std::env::var_os(STARTED).is_some() {
         return Ok(());
     }
@@ -45,11 +43,8 @@ pub fn start(library: &Path) -> Result<()> {
             preload.push(std::ffi::OsStr::from_bytes(other));
         }
     }
-    let name = format!(
-        "laggard-baseline-{}-{}",
-        std::process::id(),
-        super::clock::now()
-    );
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let name = format!("laggard-baseline-{}-{}", std::process::id(), now.as_nanos());
     let error = Command::new(std::env::current_exe().context("cannot find where laggard is")?)
         .args(std::env::args_os().skip(1))
         .envs(SETTINGS)
@@ -60,25 +55,4 @@ pub fn start(library: &Path) -> Result<()> {
         .env(STARTED, "1")
         .exec();
     Err(error).context("cannot start with the collector")
-}
-
-/// Directory of the job's trace: the one that rank 0 was given. Collective.
-pub fn directory(world: &Members) -> PathBuf {
-    let own = std::env::var_os(DIRECTORY).unwrap_or_default();
-    let mut bytes = own.into_vec();
-    let mut length = (bytes.len() as u64).to_ne_bytes();
-    world.broadcast(&mut length);
-    bytes.resize(u64::from_ne_bytes(length) as usize, 0);
-    world.broadcast(&mut bytes);
-    PathBuf::from(OsString::from_vec(bytes))
-}
-
-/// Removes this rank's part of the trace. The last rank of a host also removes the directory.
-pub fn clean(directory: &Path, rank: u32) {
-    // Best effort: the files lie in a temporary directory.
-    let _ = std::fs::remove_file(directory.join(laggard_trace::file_name(rank, 0)));
-    if rank == 0 {
-        let _ = std::fs::remove_file(directory.join(laggard_trace::RUN_FILE));
-    }
-    let _ = std::fs::remove_dir(directory);
 }
