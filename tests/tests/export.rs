@@ -377,6 +377,39 @@ fn selections(recorded: &Recorded, all: &Value) {
     assert!(!recorded.bench.path("no").exists());
 }
 
+/// What a stencil computes after each exchange is not below the function that exchanges.
+#[test]
+fn computation_is_not_below_functions_that_may_have_been_left() {
+    // Of 20 steps, all but the last are between two exchanges.
+    const LEAST_MS: u64 = 19 * 5 * 2;
+    let bench = Bench::beside("export-stencil");
+    let program = bench.compile("attacks/stencil.c", &[], &[]);
+    let run = bench.traced(2, &[program.as_os_str()], "trace");
+    run.run().expect_orderly().expect_success();
+    let trace = bench.path("trace");
+    let outcome = export(&bench, &trace, "folded", "folded", &[]);
+    outcome.expect_orderly().expect_success();
+    let folded = fs::read_to_string(bench.path("folded")).expect("lines");
+    let is_step = |line: &&str| {
+        let Some(between) = line.strip_prefix("main stencil.c;between MPI_Waitall at stencil.c:")
+        else {
+            return false;
+        };
+        between.contains(" exchange and MPI_Irecv at stencil.c:")
+            && between.contains(" exchange;[computation] ")
+    };
+    let steps: Vec<&str> = folded.lines().filter(is_step).collect();
+    let [step] = steps[..] else {
+        panic!("{folded}")
+    };
+    let ns: u64 = step
+        .rsplit(' ')
+        .next()
+        .and_then(|ns| ns.parse().ok())
+        .expect("ns");
+    assert!(ns >= LEAST_MS * 1_000_000, "{folded}");
+}
+
 #[test]
 fn stacks_add_up_to_the_time_of_all_ranks() {
     let recorded = Recorded::new("export-stacks");
