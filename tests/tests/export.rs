@@ -112,6 +112,9 @@ fn ns(seconds: &Value) -> u64 {
 #[test]
 fn tables_are_what_two_other_libraries_read() {
     let recorded = Recorded::new("export-tables");
+    let report = recorded.report();
+    let beside = recorded.trace.join("report.json");
+    fs::copy(recorded.bench.path("report.json"), beside).expect("a report");
     let parquet = recorded.exported("parquet", "parquet", &[]);
     let arrow = recorded.exported("arrow", "arrow", &[]);
     let tables = recorded.read("tables.py", &[&parquet, &arrow]);
@@ -133,7 +136,6 @@ fn tables_are_what_two_other_libraries_read() {
     assert_eq!(rows("messages"), MESSAGES + 1);
     assert_eq!(sum("messages", "bytes"), BYTES + 4);
     assert_eq!(rows("collective_members"), sum("collectives", "members"));
-    let report = recorded.report();
     let metrics = report["metrics"].as_object().expect("metrics");
     assert_eq!(
         sum("waits", "lost_ns"),
@@ -157,7 +159,7 @@ fn tables_are_what_two_other_libraries_read() {
     let numbers = first.map(|id| id[2..].parse::<u64>().expect("a number"));
     assert_eq!(sum("findings", "root_cause"), numbers.sum::<u64>());
     assert!(sum("waits", "root_cause") > 0);
-    // The same bytes on one thread, and with an existing report.
+    // The same bytes on one thread, and if the report is named.
     let report = recorded.bench.path("report.json");
     let report = report.to_str().expect("a path");
     let again = recorded.exported("parquet", "again", &["--threads", "1", "--report", report]);
