@@ -202,7 +202,7 @@ fn stats(report: &Report) -> String {
             text.push_str(&format!(
                 "Agent {}: {}, {}\n",
                 share.agent,
-                plural(share.locations.into(), "location"),
+                plural(share.locations, "location"),
                 plural(share.requests, "request")
             ));
             for (phase, cost) in agents.phases.iter().zip(&share.phases) {
