@@ -427,8 +427,8 @@ pub struct Export {
     /// Where it goes: a directory for tables, else a file; nothing may be there yet
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// The findings, for tables, archives and --around [default: those of an analysis now, with
-    /// --all; for archives of report.json beside the trace]
+    /// The findings, for time lines, tables and archives [default: report.json beside the trace; if
+    /// there is none, an analysis now, for archives none]
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
     /// Time line: these ranks only, as 0-3,8
@@ -443,9 +443,9 @@ pub struct Export {
     /// Time line: calls that take this long or longer, seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub min_duration: Option<f64>,
-    /// Time line: what is around the worst call of a finding, by its number in the report
-    #[arg(long, value_name = "FINDING", value_parser = clap::value_parser!(u32).range(1..))]
-    pub around: Option<u32>,
+    /// Time line: what is around the worst call of a finding, by its number in the report or its id
+    #[arg(long, value_name = "FINDING", value_parser = finding)]
+    pub around: Option<String>,
     /// Time line: also if it is too large for a browser; needs about 70 bytes of memory for
     /// each call
     #[arg(long)]
@@ -475,7 +475,7 @@ impl Export {
             from: self.from,
             until: self.until,
             min_duration: self.min_duration,
-            around: self.around,
+            around: self.around.clone(),
             any_size: self.any_size,
         }
     }
@@ -585,6 +585,18 @@ fn rank_list(text: &str) -> Result<RankList, String> {
     };
     let ranges: Result<Vec<_>, String> = text.split(',').map(range).collect();
     Ok(RankList(ranges?))
+}
+
+/// A finding by its number or id; which ones there are only the report knows.
+fn finding(text: &str) -> Result<String, String> {
+    let is_one = match text.parse::<usize>() {
+        Ok(number) => number > 0,
+        Err(_) => text.starts_with('f'),
+    };
+    match is_one {
+        true => Ok(text.to_owned()),
+        false => Err("neither a number from 1 nor an id such as f3a9c1e".to_owned()),
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -109,6 +109,90 @@ fn analysis_writes_and_prints_a_report() {
     }
 }
 
+/// Three ranks lose 20 ms each in line 20, and one of them 40 ms in line 21: which comes first
+/// depends on what is listed.
+#[test]
+fn a_time_line_is_around_the_finding_with_the_number_of_the_report() {
+    const MS: u64 = 1_000_000;
+    let directory = tempfile::tempdir().unwrap();
+    let mut ranks = support::ranks(4);
+    for rank in 1..4_i32 {
+        let sent = (30 + u64::from(rank.unsigned_abs())) * MS;
+        ranks[0].send(10, rank, 5, sent, sent + 1000);
+        ranks[rank as usize].recv(20, 0, 5, sent - 20 * MS, sent + 2000);
+    }
+    ranks[0].send(11, 1, 6, 90 * MS, 90 * MS + 1000);
+    ranks[1].recv(21, 0, 6, 50 * MS, 90 * MS + 2000);
+    for rank in &mut ranks {
+        rank.collective(
+            30,
+            laggard_trace::calls::number::MPI_Barrier,
+            0,
+            99 * MS,
+            100 * MS,
+        );
+        rank.write(directory.path());
+    }
+    let trace = directory.path().to_str().unwrap();
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let timeline = |name: &str, options: &[&str]| -> (String, Vec<u8>) {
+        let output = file(name);
+        let mut words = vec!["export", trace, "--to", "perfetto", "-o", &output];
+        words.extend(options);
+        let outcome = run(&words);
+        assert_eq!(code(&outcome), 0, "{outcome:?}");
+        let said = String::from_utf8(outcome.stderr).unwrap();
+        (said.replace('\u{a0}', " "), fs::read(output).unwrap())
+    };
+    // Without a report the numbers are those that it would have.
+    let (said, _) = timeline("now", &["--around", "1"]);
+    assert!(
+        said.contains("around Late sender in MPI_Recv at app.c:20"),
+        "{said}"
+    );
+    let options = ["--hotspot-percent", "35"];
+    let shown = stdout(&run(&[&["analyze", trace][..], &options].concat()));
+    let first = shown.lines().find(|line| line.starts_with("1. ")).unwrap();
+    assert!(
+        first.starts_with("1. Late sender in MPI_Recv at app.c:21"),
+        "{shown}"
+    );
+    let (said, beside) = timeline("beside", &["--around", "1"]);
+    assert!(
+        said.contains("around Late sender in MPI_Recv at app.c:21"),
+        "{said}"
+    );
+    let named = ["--around", "1", "--report", &file("report.json")];
+    assert_eq!(beside, timeline("named", &named).1);
+    // Its id names it in any report about this trace.
+    let id = first.split(['[', ']']).nth(1).unwrap();
+    assert_eq!(beside, timeline("id", &["--around", id]).1);
+    let all = file("all.json");
+    assert_eq!(
+        code(&run(&["analyze", trace, "--all", "-q", "-o", &all])),
+        0
+    );
+    let (said, _) = timeline("all", &["--around", id, "--report", &all]);
+    assert!(
+        said.contains("around Late sender in MPI_Recv at app.c:21"),
+        "{said}"
+    );
+    let (said, _) = timeline("first", &["--around", "1", "--report", &all]);
+    assert!(
+        said.contains("around Late sender in MPI_Recv at app.c:20"),
+        "{said}"
+    );
+    // A report of another recording is none of this one.
+    let other = Trace::new();
+    assert_eq!(code(&run(&["analyze", other.path(), "-q"])), 0);
+    fs::copy(other.file("report.json"), file("report.json")).unwrap();
+    let (said, _) = timeline("other", &["--around", "1"]);
+    assert!(
+        said.contains("about another trace") && said.contains("app.c:20"),
+        "{said}"
+    );
+}
+
 #[test]
 fn limits_on_waiting_fail_the_run() {
     let trace = Trace::new();

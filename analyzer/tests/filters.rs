@@ -117,3 +117,17 @@ fn what_costs_little_is_counted_and_not_listed() {
     let higher = with(|options| options.settings.hotspot_percent = 10.0);
     assert_eq!(lines(&higher), [20]);
 }
+
+#[test]
+fn ids_are_the_same_whatever_is_listed() {
+    let (few, all) = (with(|_| ()), with(|options| options.settings.all = true));
+    let ids = |report: &Report| -> std::collections::BTreeMap<u32, String> {
+        let found = report.bottlenecks.iter();
+        found.map(|f| (f.location.line, f.id.clone())).collect()
+    };
+    let (few, all) = (ids(&few), ids(&all));
+    assert!(few.len() >= 2 && all.len() > few.len(), "{few:?} {all:?}");
+    for (line, id) in few {
+        assert_eq!(id, all[&line], "line {line}");
+    }
+}

@@ -91,7 +91,7 @@ fn a_rank_that_waits_for_itself_does_so_in_words() {
     let text = render_text(&report, &RenderOptions::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("for itself, MPI_Send at app.c:21"), "{text}");
-    let headline = "most of it because rank 0 computed until MPI_Send at app.c:21 work.";
+    let headline = "the others before MPI_Send at app.c:21 work.";
     assert!(text.contains(headline), "{text}");
     assert!(!text.contains("for rank 0"), "{text}");
     // Without root causes, the largest finding is in the headline.

@@ -112,6 +112,9 @@ fn ns(seconds: &Value) -> u64 {
 #[test]
 fn tables_are_what_two_other_libraries_read() {
     let recorded = Recorded::new("export-tables");
+    let report = recorded.report();
+    let beside = recorded.trace.join("report.json");
+    fs::copy(recorded.bench.path("report.json"), beside).expect("a report");
     let parquet = recorded.exported("parquet", "parquet", &[]);
     let arrow = recorded.exported("arrow", "arrow", &[]);
     let tables = recorded.read("tables.py", &[&parquet, &arrow]);
@@ -133,7 +136,6 @@ fn tables_are_what_two_other_libraries_read() {
     assert_eq!(rows("messages"), MESSAGES + 1);
     assert_eq!(sum("messages", "bytes"), BYTES + 4);
     assert_eq!(rows("collective_members"), sum("collectives", "members"));
-    let report = recorded.report();
     let metrics = report["metrics"].as_object().expect("metrics");
     assert_eq!(
         sum("waits", "lost_ns"),
@@ -157,7 +159,7 @@ fn tables_are_what_two_other_libraries_read() {
     let numbers = first.map(|id| id[2..].parse::<u64>().expect("a number"));
     assert_eq!(sum("findings", "root_cause"), numbers.sum::<u64>());
     assert!(sum("waits", "root_cause") > 0);
-    // The same bytes on one thread, and with an existing report.
+    // The same bytes on one thread, and if the report is named.
     let report = recorded.bench.path("report.json");
     let report = report.to_str().expect("a path");
     let again = recorded.exported("parquet", "again", &["--threads", "1", "--report", report]);
@@ -375,6 +377,39 @@ fn selections(recorded: &Recorded, all: &Value) {
     let outcome = recorded.export("perfetto", "no", &["--from", "1e6"]);
     refused(&outcome, "no call is left by");
     assert!(!recorded.bench.path("no").exists());
+}
+
+/// What a stencil computes after each exchange is not below the function that exchanges.
+#[test]
+fn computation_is_not_below_functions_that_may_have_been_left() {
+    // Of 20 steps, all but the last are between two exchanges.
+    const LEAST_MS: u64 = 19 * 5 * 2;
+    let bench = Bench::beside("export-stencil");
+    let program = bench.compile("attacks/stencil.c", &[], &[]);
+    let run = bench.traced(2, &[program.as_os_str()], "trace");
+    run.run().expect_orderly().expect_success();
+    let trace = bench.path("trace");
+    let outcome = export(&bench, &trace, "folded", "folded", &[]);
+    outcome.expect_orderly().expect_success();
+    let folded = fs::read_to_string(bench.path("folded")).expect("lines");
+    let is_step = |line: &&str| {
+        let Some(between) = line.strip_prefix("main stencil.c;between MPI_Waitall at stencil.c:")
+        else {
+            return false;
+        };
+        between.contains(" exchange and MPI_Irecv at stencil.c:")
+            && between.contains(" exchange;[computation] ")
+    };
+    let steps: Vec<&str> = folded.lines().filter(is_step).collect();
+    let [step] = steps[..] else {
+        panic!("{folded}")
+    };
+    let ns: u64 = step
+        .rsplit(' ')
+        .next()
+        .and_then(|ns| ns.parse().ok())
+        .expect("ns");
+    assert!(ns >= LEAST_MS * 1_000_000, "{folded}");
 }
 
 #[test]

@@ -15,8 +15,9 @@ use serde_json::Value;
 
 /// Largest page, bytes.
 const LARGEST: u64 = 2_000_000;
-/// Width in pixels.
+/// Width in pixels, and that of a telephone.
 const WIDTH: u32 = 1200;
+const NARROW: u32 = 420;
 
 /// The outcome of `laggard show` for a report.
 fn show(bench: &Bench, report: &Path, page: &Path) -> Outcome {
@@ -78,6 +79,9 @@ fn look(browser: &mut Browser, name: &str) {
         assert!(picture.starts_with(b"\x89PNG"));
         keep(&format!("{name}-{scheme}.png"), &picture);
     }
+    assert_eq!(browser.value(CLIPPED), serde_json::json!([]));
+    keep(&format!("{name}-narrow.png"), &browser.picture(NARROW));
+    assert_eq!(browser.value(OUTSIDE), serde_json::json!([]));
     browser.value("document.querySelectorAll('details').forEach((one) => { one.open = false; })");
     browser.show_on("print", "dark");
     assert_eq!(browser.value(FAINT), serde_json::json!([]), "print");
@@ -94,6 +98,19 @@ fn look(browser: &mut Browser, name: &str) {
     assert!(paper.starts_with(b"%PDF"));
     keep(&format!("{name}.pdf"), &paper);
 }
+
+/// Texts that reach beyond their picture.
+const CLIPPED: &str = "[...document.querySelectorAll('svg text')].filter((text) => {
+    const [own, all] = [text, text.ownerSVGElement].map((one) => one.getBoundingClientRect());
+    return own.width > 0 && (own.right > all.right + 1 || own.left < all.left - 1
+        || own.bottom > all.bottom + 1 || own.top < all.top - 1);
+}).map((text) => text.textContent)";
+
+/// Cells of tables that are not on the screen, as long as nobody scrolls.
+const OUTSIDE: &str = "[...document.querySelectorAll('th, td')].filter((cell) => {
+    const place = cell.getBoundingClientRect();
+    return place.width > 0 && (place.right > innerWidth + 1 || place.left < -1);
+}).map((cell) => cell.textContent)";
 
 /// Texts with a contrast below 4.5 to their background (WCAG 2, AA).
 const FAINT: &str = r"(() => {

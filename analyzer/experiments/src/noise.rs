@@ -15,7 +15,7 @@ use serde::Serialize;
 
 /// Significance level: differences that chance gives more often are noise.
 pub const ALPHA: f64 = 0.05;
-/// Without repeats: least share of the larger value, percent, that a difference must have …
+/// Without repeats: least share of the first value, percent, that a difference must have …
 pub const THRESHOLD_PERCENT: f64 = 5.0;
 /// … and least share of all time, percent.
 pub const LEAST_PERCENT: f64 = 1.0;
@@ -112,7 +112,7 @@ pub enum Aim {
 /// Without repeats: the least difference that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Of the larger value, percent.
+    /// Of the first value, percent.
     pub percent: f64,
     /// In the unit of the values.
     pub least: f64,
@@ -134,8 +134,8 @@ impl Change {
                 apart && difference.abs() > before.spread().max(after.spread())
             }
             Evidence::Threshold => {
-                let larger = before.median.abs().max(after.median.abs());
-                let least = limits.least.max(larger * limits.percent / 100.0);
+                let part = before.median.abs() * limits.percent / 100.0;
+                let least = limits.least.max(part);
                 difference != 0.0 && difference.abs() >= least
             }
         };

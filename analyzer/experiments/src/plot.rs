@@ -1,5 +1,6 @@
 //! Code that both plots share.
 
+use laggard_report::palette;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -15,18 +16,22 @@ pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
 /// Where it draws.
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Colours that are also distinct for people who do not see red and green apart (M. Okabe and K.
-/// Ito, Color universal design, 2008).
-pub(crate) const COLORS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(120, 94, 60),
-    RGBColor(150, 150, 150),
-];
+/// Of revisions and curves.
+pub(crate) const COLORS: [RGBColor; 8] = {
+    let mut colors = [rgb(palette::OTHER); 8];
+    let mut at = 0;
+    while at < colors.len() {
+        colors[at] = rgb(palette::SERIES[at]);
+        at += 1;
+    }
+    colors
+};
+
+/// A colour for plots.
+pub(crate) const fn rgb((r, g, b): palette::Rgb) -> RGBColor {
+    RGBColor(r, g, b)
+}
+
 /// Text and axes.
 pub(crate) const INK: RGBColor = RGBColor(40, 40, 40);
 /// Lines behind the data.

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use laggard_report::Report;
+use laggard_report::layout::GLUE;
+use laggard_report::units::plural;
+use laggard_report::{Report, words};
 
-use crate::Error;
+use crate::{Error, rounded};
 
 /// A run: its report, and the source file.
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ pub fn experiments(
     }
     let first = &lists[0][0];
     for run in lists.iter().flatten() {
-        if run.report.run.wall_time_s <= 0.0 {
+        if wall(&run.report) <= 0.0 {
             let path = run.source.clone();
             return Err(Error::NoTime { path });
         }
@@ -167,6 +169,46 @@ fn of_files(list: &[Run]) -> String {
     common.trim_end_matches(['-', '_', '.', ' ']).to_owned()
 }
 
+/// The run's time without start-up and shut-down, of which a report's shares are: these take about
+/// equally long whatever the program does.
+pub(crate) fn wall(report: &Report) -> f64 {
+    let apart = report.phases_of_run.as_ref();
+    let apart = apart.map_or(0.0, |phases| phases.startup_s + phases.shutdown_s);
+    rounded((report.run.wall_time_s - apart).max(0.0))
+}
+
+/// Whether a report knows start-up and shut-down.
+pub(crate) fn are_ends_known(experiments: &[Experiment]) -> bool {
+    let mut runs = experiments.iter().flat_map(|experiment| &experiment.runs);
+    runs.any(|run| start_and_end(&run.report) > 0.0)
+}
+
+/// Which runs had more ranks than cores, and what that means for their times.
+pub(crate) fn crowded(experiments: &[Experiment]) -> Option<String> {
+    let crowded = experiments.iter().filter_map(|experiment| {
+        let mut runs = experiment.runs.iter();
+        let crowd = runs.find_map(|run| words::crowd(&run.report))?;
+        Some((crowd.replace(GLUE, " "), experiment.label.as_str()))
+    });
+    let mut by_crowd: Vec<(String, Vec<&str>)> = Vec::new();
+    for (crowd, label) in crowded {
+        match by_crowd.iter_mut().find(|(other, _)| *other == crowd) {
+            Some((_, labels)) => labels.push(label),
+            None => by_crowd.push((crowd, vec![label])),
+        }
+    }
+    let said = by_crowd
+        .iter()
+        .map(|(crowd, labels)| format!("{crowd} in {}", labels.join(", ")));
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| {
+        format!(
+            "{}: part of the time is waiting for a core, so with cores enough the result may be another",
+            said.join("; ")
+        )
+    })
+}
+
 /// Start-up and shut-down within all time; 0 in reports that do not separate them.
 pub(crate) fn start_and_end(report: &Report) -> f64 {
     let sums = report.sums();
@@ -181,7 +223,7 @@ pub(crate) fn have_roots(experiments: &[Experiment]) -> bool {
 
 /// Caveats for numbers with different meanings in the runs.
 pub(crate) fn notes(experiments: &[Experiment]) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = crowded(experiments).into_iter().collect();
     let runs = || experiments.iter().flat_map(|experiment| &experiment.runs);
     let Some(first) = runs().next() else {
         return notes;
@@ -196,9 +238,9 @@ pub(crate) fn notes(experiments: &[Experiment]) -> Vec<String> {
     }
     if let Some(run) = other(&|report| report.run.hosts.len() != first.report.run.hosts.len()) {
         notes.push(format!(
-            "{} ran on {} hosts, {} on {}",
+            "{} ran on {}, {} on {}",
             first.source,
-            first.report.run.hosts.len(),
+            plural(first.report.run.hosts.len() as u64, "host"),
             run.source,
             run.report.run.hosts.len()
         ));

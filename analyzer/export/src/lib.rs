@@ -4,6 +4,7 @@
 //! [`laggard_engine::events`].
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod between;
 mod critical;
 mod groups;
 mod joined;
@@ -23,7 +24,7 @@ pub use critical::{Stretch, critical_path};
 pub use laggard_tables::trace::Format as TableFormat;
 pub use otf2::otf2;
 pub use perfetto::perfetto;
-pub use selection::Choice;
+pub use selection::{Choice, finding};
 pub use stacks::{StackFormat, stacks};
 pub use tables::tables;
 pub use target::check;

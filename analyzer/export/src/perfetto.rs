@@ -15,7 +15,7 @@ use chains::Cause;
 use laggard_engine::events::{Events, NONE, Operation, Outcome};
 use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
 use laggard_report::Report;
-use laggard_report::units::count;
+use laggard_report::units::{count, plural};
 use laggard_trace::calls::Call;
 use laggard_trace::{Endpoint, PEER_ANY, flags};
 use links::{Cursor, Links};
@@ -102,11 +102,11 @@ pub fn perfetto(
     line.writer.finish()?.finish()?;
     let calls: u64 = drawn.iter().map(|drawn| drawn.calls).sum();
     Ok(format!(
-        "{}: {} calls, {} waits, {} messages; open it at https://ui.perfetto.dev",
+        "{}: {}, {}, {}; open it at https://ui.perfetto.dev",
         output.display(),
-        count(calls),
-        count(waits),
-        count(links.messages)
+        plural(calls, "call"),
+        plural(waits, "wait"),
+        plural(links.messages, "message")
     ))
 }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use laggard_engine::events::{Events, Operation};
-use laggard_report::units::{count, duration};
+use laggard_report::units::{count, duration, plural};
 use laggard_report::{Bottleneck, Report, rank_ranges};
 use laggard_trace::flags;
 use rayon::prelude::*;
@@ -29,8 +29,9 @@ pub struct Choice {
     pub until: Option<f64>,
     /// Calls that take this long or longer, seconds.
     pub min_duration: Option<f64>,
-    /// The surroundings of a finding's worst call: the finding's number in the report, from 1.
-    pub around: Option<u32>,
+    /// The surroundings of a finding's worst call: the finding's number in the report, from 1, or
+    /// its id.
+    pub around: Option<String>,
     /// Whether a file too large for a browser is allowed.
     pub any_size: bool,
 }
@@ -72,10 +73,13 @@ impl Selection {
             until: options.until.map_or(i64::MAX, ns),
             shortest: options.min_duration.map_or(0, ns),
         };
-        if let Some(number) = options.around {
+        if let Some(name) = &options.around {
             let all = report.bottlenecks.len();
-            let Some(finding) = report.bottlenecks.get(number as usize - 1) else {
-                bail!("--around {number}: the report has {all} findings");
+            let Some(finding) = finding(name, report) else {
+                bail!(
+                    "--around {name}: the report has {}",
+                    plural(all as u64, "finding")
+                );
             };
             selection.look_at(finding, report, options.ranks.is_none());
         }
@@ -190,6 +194,15 @@ impl Selection {
             count(MOST),
             proposals.join(", or ")
         )
+    }
+}
+
+/// The finding with a number, from 1, or an id.
+pub fn finding<'r>(name: &str, report: &'r Report) -> Option<&'r Bottleneck> {
+    let all = &report.bottlenecks;
+    match name.parse::<usize>() {
+        Ok(number) => all.get(number.checked_sub(1)?),
+        Err(_) => all.iter().find(|finding| finding.id == name),
     }
 }
 

@@ -7,12 +7,14 @@ use anyhow::Result;
 use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
 use laggard_patterns::PatternId;
 use laggard_report::units::duration;
+use laggard_report::words;
 use laggard_stacks::{Frame, Kind, Stack, Stacks};
 use laggard_trace::calls::{self, Call};
 use laggard_trace::flags;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::between;
 use super::target::Target;
 
 /// Format of stacks.
@@ -60,37 +62,40 @@ pub fn stacks(events: &Events, format: StackFormat, output: &Path) -> Result<Str
     ))
 }
 
+/// A call and its call path.
+type Site = (u16, u32);
+
 /// Sums of some locations, ns.
 #[derive(Default)]
 struct Sums {
-    /// Inside calls, by call and call path.
-    inside: FxHashMap<(u16, u32), i64>,
-    /// Waiting for others, by call and call path.
-    waiting: FxHashMap<(u16, u32), i64>,
-    /// Between calls, by the call paths before and after.
-    between: FxHashMap<(u32, u32), i64>,
+    /// Inside calls.
+    inside: FxHashMap<Site, i64>,
+    /// Waiting for others.
+    waiting: FxHashMap<Site, i64>,
+    /// Between calls, by the calls before and after.
+    between: FxHashMap<(Site, Site), i64>,
 }
 
 impl Sums {
     fn of_location(events: &Events, at: usize) -> Sums {
         let mut sums = Sums::default();
-        let mut before: Option<(u32, i64)> = None;
+        let mut before: Option<(Site, i64)> = None;
         events.operations(at).read(|operation| {
             // Time of regions outside of the calls in them is computation.
             let is_region = operation.call.is_some_and(Call::is_user);
             if operation.has(flags::PART) || is_region {
                 return ControlFlow::Continue(());
             }
-            let (path, call) = (operation.call_path, operation.signature.operation);
-            *sums.inside.entry((call, path)).or_default() += operation.inside;
+            let site = (operation.signature.operation, operation.call_path);
+            *sums.inside.entry(site).or_default() += operation.inside;
             // A repeated call is left and entered again in between.
             let left = operation.leave - operation.enter - operation.inside;
-            *sums.between.entry((path, path)).or_default() += left.max(0);
+            *sums.between.entry((site, site)).or_default() += left.max(0);
             if let Some((previous, since)) = before {
-                *sums.between.entry((previous, path)).or_default() +=
+                *sums.between.entry((previous, site)).or_default() +=
                     (operation.enter - since).max(0);
             }
-            before = Some((path, operation.leave));
+            before = Some((site, operation.leave));
             ControlFlow::Continue(())
         });
         sums
@@ -157,31 +162,20 @@ fn gathered(events: &Events) -> Result<Stacks> {
             stacks.add(Stack { frames, kind }, time(ns));
         }
     }
+    let name = |(call, path): Site| {
+        let place = &events.call_paths[path as usize].place;
+        format!("{} at {}", calls::name(call), words::place(place))
+    };
     for (&(before, after), &ns) in &sums.between {
+        let end = |site: Site| (frames[site.1 as usize].as_slice(), name(site));
+        let ((from, before), (to, after)) = (end(before), end(after));
         let stack = Stack {
-            frames: common(&frames[before as usize], &frames[after as usize]),
+            frames: between::stack((from, &before), (to, &after)),
             kind: Kind::Computation,
         };
         stacks.add(stack, time(ns));
     }
     Ok(stacks)
-}
-
-/// The frames that two call paths share: time between two calls belongs below these. The line in
-/// the last of them differs from call to call, and is unknown in between.
-fn common(before: &[Frame], after: &[Frame]) -> Vec<Frame> {
-    let is_same = |(a, b): &(&Frame, &Frame)| a == b;
-    let whole = before.iter().zip(after).take_while(is_same).count();
-    let mut frames = before[..whole].to_vec();
-    if let (Some(a), Some(b)) = (before.get(whole), after.get(whole))
-        && (&a.function, &a.file) == (&b.function, &b.file)
-    {
-        frames.push(Frame {
-            line: 0,
-            ..a.clone()
-        });
-    }
-    frames
 }
 
 /// `exchange app.c:42` as a frame.
@@ -201,10 +195,6 @@ fn frame(text: &str) -> Frame {
 mod tests {
     use super::*;
 
-    fn path(texts: &[&str]) -> Vec<Frame> {
-        texts.iter().map(|text| frame(text)).collect()
-    }
-
     #[test]
     fn frames_are_what_the_texts_say() {
         let of = |text: &str| {
@@ -216,23 +206,5 @@ mod tests {
         assert_eq!(of("lmp+0x11fc"), expected("lmp+0x11fc", "", 0));
         let cplusplus = "Run::command(int, char**)+0x6a9";
         assert_eq!(of(cplusplus), expected(cplusplus, "", 0));
-    }
-
-    #[test]
-    fn computation_is_below_what_two_calls_share() {
-        let before = path(&["main a.c:9", "step a.c:20", "exchange a.c:3"]);
-        let after = path(&["main a.c:9", "step a.c:25"]);
-        assert_eq!(
-            common(&before, &after),
-            [
-                frame("main a.c:9"),
-                Frame {
-                    line: 0,
-                    ..frame("step a.c:1")
-                }
-            ]
-        );
-        assert_eq!(common(&before, &before), before);
-        assert_eq!(common(&before, &path(&["other b.c:1"])), []);
     }
 }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use laggard_engine::events::{Events, Operation, Operations, Outcome, RegionKind};
 use laggard_patterns::PatternId;
 use laggard_report::Report;
-use laggard_report::units::count;
+use laggard_report::units::plural;
 use laggard_tables::trace::{
     CallPathRow, Dictionaries, Encoded, Encoder, Format, GroupRow, Key, LocationRow, OperationRow,
     ProfileRow, RegionRow, Rows, Tables,
@@ -57,13 +57,13 @@ pub fn tables(events: &Events, report: &Report, format: Format, output: &Path) -
     // Regions and the requests of a call have rows of their own; several calls may share one.
     let rows = match rows == calls {
         true => String::new(),
-        false => format!(" in {} rows", count(rows)),
+        false => format!(" in {}", plural(rows, "row")),
     };
     Ok(format!(
-        "{}: {} calls{rows}, {} messages",
+        "{}: {}{rows}, {}",
         output.display(),
-        count(calls),
-        count(messages)
+        plural(calls, "call"),
+        plural(messages, "message")
     ))
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use laggard_baselines::Table;
 use laggard_engine::{Analysis, AnalyzeOptions, OperationMap, Rules};
+use laggard_report::units::plural;
 use laggard_report::{Report, Settings};
 use laggard_tables::PerRank;
 
@@ -180,12 +181,11 @@ pub fn print_as(report: &Report, format: Format, top: usize, limit: Option<f64>)
 fn stats(report: &Report) -> String {
     let agents = &report.agents;
     let mut text = format!(
-        "\nAnalysis by {} agent{}: {:.3} s, {} requests, {} bytes exchanged",
-        agents.count,
-        if agents.count == 1 { "" } else { "s" },
+        "\nAnalysis by {}: {:.3} s, {}, {} exchanged",
+        plural(agents.count.into(), "agent"),
         agents.analysis_time_s,
-        agents.requests,
-        agents.bytes_exchanged
+        plural(agents.requests, "request"),
+        plural(agents.bytes_exchanged, "byte")
     );
     if agents.count > 1 && report.run.trace_bytes > 0 {
         let part = 100.0 * agents.bytes_exchanged as f64 / report.run.trace_bytes as f64;
@@ -217,8 +217,10 @@ fn stats(report: &Report) -> String {
     if agents.count > 1 {
         for share in &agents.shares {
             text.push_str(&format!(
-                "Agent {}: {} locations, {} requests\n",
-                share.agent, share.locations, share.requests
+                "Agent {}: {}, {}\n",
+                share.agent,
+                plural(share.locations, "location"),
+                plural(share.requests, "request")
             ));
             for (phase, cost) in agents.phases.iter().zip(&share.phases) {
                 let (messages, bytes) = (cost.messages, cost.bytes_sent);

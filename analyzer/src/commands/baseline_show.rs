@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use laggard_baselines::{Entry, Point, Table};
 use laggard_files::printable;
+use laggard_report::palette;
 use laggard_report::units::{duration, size};
 use laggard_tables::baseline::{self, Row};
+use laggard_trace::calls::{CALLS, GenericType};
 use plotters::prelude::*;
 use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
@@ -84,10 +86,7 @@ fn list(out: &mut impl Write, entries: &[&Entry]) -> Result<()> {
         let (Some(first), Some(last)) = (entry.points.first(), entry.points.last()) else {
             continue;
         };
-        let rate = match last.bytes {
-            0 => String::new(),
-            bytes => format!("{}/s", size((bytes as f64 / last.time_s) as u64)),
-        };
+        let rate = rate(entry).map_or(String::new(), |rate| format!("{}/s", size(rate)));
         let model = entry.model.as_ref();
         let model = model.map_or(String::new(), |model| {
             format!("{:.0} %", model.error * 100.0)
@@ -104,6 +103,15 @@ fn list(out: &mut impl Write, entries: &[&Entry]) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Bytes per second of its largest size; none of a call that takes only part of the transfer's
+/// time, as a start or a completion does.
+fn rate(entry: &Entry) -> Option<u64> {
+    let last = entry.points.last().filter(|last| last.bytes > 0)?;
+    let call = CALLS.iter().find(|call| call.name == entry.operation);
+    let is_part = call.is_some_and(|call| call.starts() || call.generic == GenericType::Completion);
+    (!is_part).then(|| (last.bytes as f64 / last.time_s) as u64)
 }
 
 /// Whether it has times of several sizes.
@@ -185,7 +193,8 @@ fn picture(table: &Table, entries: &[&Entry], file: &Path) -> Result<()> {
             .y_label_formatter(&|time| duration(*time))
             .draw()?;
         for (at, entry) in entries.iter().enumerate() {
-            let color = Palette99::pick(at).to_rgba();
+            let (r, g, b) = palette::SERIES[at % palette::SERIES.len()];
+            let color = RGBColor(r, g, b);
             let dot = |point: &Point| (f64::from(place(point.bytes)), point.time_s);
             chart
                 .draw_series(LineSeries::new(entry.points.iter().map(dot), &color))?
@@ -235,4 +244,34 @@ pub fn parquet(table: &Table, file: &Path) -> Result<()> {
         about.push(("fingerprint", serde_json::to_string(machine)?));
     }
     Ok(baseline::write(file, &rows, &about)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_transfers_have_a_rate() {
+        let rate = |operation: &str, bytes| {
+            let text = format!(
+                r#"{{"schema": "laggard-baseline/1", "entries": [{{"operation": "{operation}",
+                "group_size": 2, "points": [{{"bytes": {bytes}, "time_s": 1e-3}}]}}]}}"#
+            );
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            super::rate(&Table::read(file.path()).unwrap().entries[0])
+        };
+        assert_eq!(rate("MPI_Recv", 1000), Some(1_000_000));
+        assert_eq!(rate("MPI_Allreduce", 2000), Some(2_000_000));
+        assert_eq!(rate("MPI_Recv", 0), None);
+        for part in [
+            "MPI_Irecv",
+            "MPI_Isend",
+            "MPI_Wait",
+            "MPI_Ibcast",
+            "MPI_Put",
+        ] {
+            assert_eq!(rate(part, 1000), None, "{part}");
+        }
+    }
 }

@@ -8,7 +8,8 @@ use laggard_engine::events::Events;
 use laggard_engine::{Analysis, AnalyzeOptions};
 use laggard_export::{self as export, StackFormat, TableFormat};
 use laggard_files::printable;
-use laggard_report::{AnomalySeverity, Report, Settings};
+use laggard_report::units::plural;
+use laggard_report::{AnomalySeverity, Report, words};
 
 use super::{reports, screen, traces};
 use crate::cli::{Export, ExportFormat};
@@ -44,7 +45,8 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         ExportFormat::Perfetto => {
             let events = events()?;
             let report = report(options, directory, &events)?;
-            export::perfetto(&events, &report, &options.choice(), output)?
+            let written = export::perfetto(&events, &report, &options.choice(), output)?;
+            written + &around(options, &report)
         }
         ExportFormat::Flamegraph => stacks(StackFormat::FlameGraph)?,
         ExportFormat::Folded => stacks(StackFormat::Folded)?,
@@ -74,20 +76,39 @@ pub fn note(events: &Events) {
     }
 }
 
-/// The findings of the trace: of a report that is there, or of an analysis now.
+/// Which finding a time line is about.
+fn around(options: &Export, report: &Report) -> String {
+    let name = options.around.as_deref();
+    let found = name.and_then(|name| export::finding(name, report));
+    found.map_or(String::new(), |found| {
+        format!(
+            "; around {} in {} at {}",
+            found.name,
+            found.operation,
+            words::place(&found.location)
+        )
+    })
+}
+
+/// The findings of the trace, numbered as the user knows them: of a report that is there, or of an
+/// analysis as `analyze` does it.
 fn report(options: &Export, directory: &Path, events: &Events) -> Result<Report> {
     if let Some(path) = &options.report {
-        let report = Report::read(path)?;
-        check(path, &report, events)?;
-        return Ok(report);
+        return read(path, events);
     }
-    let settings = AnalyzeOptions {
-        settings: Settings {
-            all: true,
-            ..Settings::default()
-        },
-        ..AnalyzeOptions::default()
-    };
+    let beside = laggard_engine::directory::of(directory);
+    if laggard_files::exists(&beside.join("report.json")) {
+        match reports::file(beside).and_then(|path| read(&path, events)) {
+            Ok(report) => {
+                if report.root_causes.is_none() && !options.quiet {
+                    screen::say("note: the report beside the trace has no root causes");
+                }
+                return Ok(report);
+            }
+            Err(error) => screen::say(&format!("note: {error}; analyzed now")),
+        }
+    }
+    let settings = AnalyzeOptions::default();
     let Some(analysis) = laggard_engine::analyze(directory, &settings)? else {
         bail!("export is one process: run it without mpirun");
     };
@@ -108,17 +129,21 @@ fn report_beside(options: &Export, directory: &Path, events: &Events) -> Result<
     if options.report.is_some() {
         return report(options, directory, events).map(Some);
     }
-    let found = reports::file(laggard_engine::directory::of(directory)).and_then(|path| {
-        let report = Report::read(&path)?;
-        check(&path, &report, events)?;
-        Ok(report)
-    });
+    let found = reports::file(laggard_engine::directory::of(directory))
+        .and_then(|path| read(&path, events));
     if let Err(error) = &found
         && !options.quiet
     {
         screen::say(&format!("note: no findings are marked: {error}"));
     }
     Ok(found.ok())
+}
+
+/// A report about this trace.
+fn read(path: &Path, events: &Events) -> Result<Report> {
+    let report = Report::read(path)?;
+    check(path, &report, events)?;
+    Ok(report)
 }
 
 /// Refuses a report that is not about this trace.
@@ -131,10 +156,10 @@ pub fn check(path: &Path, report: &Report, events: &Events) -> Result<()> {
         && run.program == program;
     if !is_same {
         bail!(
-            "{}: this report is about another trace ({} on {} ranks): analyze this one again",
+            "{}: this report is about another trace ({} on {}): analyze this one again",
             path.display(),
             run.program,
-            run.ranks
+            plural(run.ranks.into(), "rank")
         );
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use laggard_engine::events::Trace;
 use laggard_files::printable;
-use laggard_report::units::{count, duration, percent, size};
+use laggard_report::units::{count, duration, percent, plural, size};
 use laggard_trace::calls;
 
 use super::{screen, traces};
@@ -99,7 +99,7 @@ fn head(text: &mut String, trace: &Trace) {
             &format!("compared within {}", duration(error as f64 / 1e9)),
         ),
     }
-    let mut volume = format!("{}, {} calls", size(bytes), count(calls));
+    let mut volume = format!("{}, {}", size(bytes), plural(calls, "call"));
     if let Some(recorded) = recorded.filter(|&recorded| recorded != calls) {
         let _ = write!(volume, ", {} of them in records", count(recorded));
     }

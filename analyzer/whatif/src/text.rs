@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use laggard_report::units::{duration, percent};
+use laggard_report::units::{duration, percent, plural};
 use laggard_report::{RootCause, SourceLocation, words};
 
 use crate::outcome::{Outcome, Prediction, Stretch, Wait};
@@ -14,8 +14,8 @@ pub fn render(prediction: &Prediction) -> String {
     let name = name.map_or("run".into(), |name| name.to_string_lossy());
     let recorded = &prediction.recorded;
     let mut text = format!(
-        "{name} on {} ranks: {} as recorded, {} of waiting\n   {}\n",
-        prediction.ranks,
+        "{name} on {}: {} as recorded, {} of waiting\n   {}\n",
+        plural(prediction.ranks.into(), "rank"),
         duration(recorded.time_s),
         duration(recorded.waiting_s),
         efficiency(recorded)
@@ -44,8 +44,8 @@ pub fn render(prediction: &Prediction) -> String {
     if prediction.circles > 0 {
         let _ = writeln!(
             text,
-            "Clocks contradict each other: {} calls went on without what they wait for.",
-            prediction.circles
+            "Clocks contradict each other: {} went on without what was to come.",
+            plural(prediction.circles, "call")
         );
     }
     text

@@ -43,6 +43,7 @@ fn finding(page: &Page, number: usize, found: &Bottleneck) -> Markup {
                 h3 {
                     (number) ". " (name(&found.name)) " in " (name(&found.operation)) " at "
                     (place(&found.location))
+                    @if !found.id.is_empty() { span.soft { " " (name(&found.id)) } }
                 }
                 span.number { (duration(found.severity_s)) " lost" }
                 span.number.soft { (percent(found.percent)) }

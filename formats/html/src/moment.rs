@@ -4,7 +4,7 @@ use laggard_report::units::{count, duration};
 use laggard_report::{Bottleneck, Instance, Lane, Segment, Timeline};
 use maud::{Markup, html};
 
-use crate::picture::{legend, px, ticks};
+use crate::picture::{below, legend, px, ticks};
 use crate::text::{clean, name};
 
 /// Width of the picture, and position of the time axis.
@@ -115,9 +115,10 @@ fn picture(found: &Bottleneck, worst: &Instance, timeline: &Timeline, words: &st
     html! {
         svg viewBox=(format!("0 0 {WIDE} {high}")) role="img" aria-label=(words) {
             @for mark in &marks {
-                @let x = px(scale.x(worst.start_s + mark));
+                @let at = scale.x(worst.start_s + mark);
+                @let x = px(at);
                 line.grid x1=(x) x2=(x) y1=(px(TOP - 6.0)) y2=(px(low)) {}
-                text.tick.middle x=(x) y=(px(low + 15.0)) { (duration(*mark)) }
+                text class=(below(at, WIDE)) x=(x) y=(px(low + 15.0)) { (duration(*mark)) }
             }
             text.tick.middle x=(px((LEFT + WIDE) / 2.0)) y=(px(high - 4.0)) {
                 "time since the call began"
@@ -127,9 +128,10 @@ fn picture(found: &Bottleneck, worst: &Instance, timeline: &Timeline, words: &st
             }
             (lost(worst, end, &scale))
             @if let Some(end) = end {
-                @let x = px(scale.x(end));
+                @let at = scale.x(end);
+                @let x = px(at);
                 line.moment x1=(x) x2=(x) y1=(px(TOP - 6.0)) y2=(px(low)) {}
-                text.strong.middle x=(x) y=(px(TOP - 10.0)) { (duration(worst.severity_s)) " lost" }
+                text class={ "strong " (below(at, WIDE)) } x=(x) y=(px(TOP - 10.0)) { (duration(worst.severity_s)) " lost" }
             }
         }
     }

@@ -25,6 +25,13 @@
       rows.sort((a, b) => sign * compare(a, b) || number(a) - number(b));
       body.append(...rows);
     };
+    // On narrow screens each cell has its title beside it.
+    const titles = Array.from(table.tHead.rows[0].cells, (head) => head.textContent.trim());
+    for (const row of body.rows) {
+      Array.from(row.cells).forEach((cell, at) => {
+        if (titles[at]) cell.dataset.title = titles[at];
+      });
+    }
     for (const head of heads) {
       const button = document.createElement("button");
       button.type = "button";

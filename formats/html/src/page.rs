@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use laggard_report::words;
+use laggard_report::{palette, words};
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
@@ -13,6 +13,7 @@ use crate::{Page, finding, heat, path, pictures, ranks, regions, remarks, roots,
 /// First bytes of every page.
 pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" \
      content=\"laggard ";
+/// The style, behind the colours.
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// The whole page.
@@ -38,7 +39,7 @@ pub fn page(page: &Page) -> Markup {
         meta name="viewport" content="width=device-width, initial-scale=1";
         meta name="referrer" content="no-referrer";
         title { (command) " – laggard" }
-        style { (PreEscaped(STYLE)) }
+        style { (PreEscaped(style())) }
         (PreEscaped("</head><body>"))
         a.skip href="#findings" { "Skip to the findings" }
         header.top {
@@ -82,6 +83,20 @@ pub fn page(page: &Page) -> Markup {
     }
 }
 
+/// The style of the page.
+fn style() -> String {
+    let colours = [
+        ("computation", palette::COMPUTATION),
+        ("communication", palette::COMMUNICATION),
+        ("synchronization", palette::SYNCHRONIZATION),
+        ("io", palette::IO),
+        ("several", palette::OTHER),
+        ("lost", palette::WAITING),
+    ];
+    let colours = colours.map(|(kind, colour)| format!("--{kind}: {};", palette::hex(colour)));
+    format!(":root {{ {} }}\n{STYLE}", colours.join(" "))
+}
+
 /// The content security policy: browsers may show the page and its embedded pictures, and run
 /// its own script.
 fn policy(has_pictures: bool) -> String {
@@ -89,7 +104,7 @@ fn policy(has_pictures: bool) -> String {
     format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; \
          form-action 'none'{}",
-        hash(STYLE),
+        hash(&style()),
         hash(SCRIPT),
         if has_pictures { "; img-src data:" } else { "" }
     )

@@ -55,6 +55,17 @@ pub fn time_axis(most: f64, x: (f64, f64), y: impl Fn(f64) -> f64, about: usize)
     }
 }
 
+/// Half of the longest label of a time axis.
+const HALF: f64 = 34.0;
+
+/// The classes of a label below a place, so that it ends before the edge at the right.
+pub fn below(x: f64, edge: f64) -> &'static str {
+    match x + HALF > edge {
+        true => "tick end",
+        false => "tick middle",
+    }
+}
+
 /// A legend of colours.
 pub fn legend(items: &[(&str, &str)]) -> Markup {
     html! {

@@ -143,9 +143,7 @@ fn caption(report: &Report, columns: &[Column], is_whole: bool) -> String {
     let busiest = report.sums().busiest;
     if !busiest.is_empty() {
         let busiest = words::ranks_of_set(&busiest, 8);
-        text.push_str(&format!(
-            " Busiest, so that others wait for them: {busiest}."
-        ));
+        text.push_str(&format!(" Busiest, so that others wait: {busiest}."));
     }
     sentence(&text)
 }

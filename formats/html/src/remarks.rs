@@ -1,6 +1,6 @@
 //! Anomalies of the run, and the making of the report.
 
-use laggard_report::units::{count, duration, size};
+use laggard_report::units::{count, duration, plural, size};
 use laggard_report::{Report, words};
 use maud::{Markup, html};
 
@@ -76,11 +76,10 @@ pub fn about(report: &Report) -> Markup {
         true => "every call was measured".to_owned(),
         false => format!(
             "calls that take {} % of their rank's time or more, and {} times their baseline, or \
-             vary by a factor of {}",
+             whose slowest takes {} times the mean, or the mean that many times the fastest",
             settings.hotspot_percent, settings.baseline_ratio, settings.deviation_ratio
         ),
     };
-    let plural = |number: u64| if number == 1 { "" } else { "s" };
     html! {
         section #about aria-labelledby="about-title" {
             h2 #about-title { "About this report" }
@@ -92,8 +91,8 @@ pub fn about(report: &Report) -> Markup {
                         @if let Some(library) = &run.mpi_library { (line("MPI", &sentence(library))) }
                         (line("Models", &sentence(&run.models.join(", "))))
                         (line("Trace", &format!(
-                            "{} in {} location{}", size(run.trace_bytes),
-                            count(run.locations.into()), plural(run.locations.into())
+                            "{} in {}", size(run.trace_bytes),
+                            plural(run.locations.into(), "location")
                         )))
                         @if let Some(began) = run.began_unix_s {
                             (line("Recorded", &date(began)))
@@ -110,7 +109,7 @@ pub fn about(report: &Report) -> Markup {
                             (line("Baseline", &sentence(baseline)))
                         }
                         (line("Analysis", &format!(
-                            "by {} agent{} in {}", agents.count, plural(agents.count.into()),
+                            "by {} in {}", plural(agents.count.into(), "agent"),
                             duration(agents.analysis_time_s)
                         )))
                     }

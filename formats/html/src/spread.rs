@@ -1,6 +1,6 @@
 //! Picture of a finding's loss by rank.
 
-use laggard_report::units::duration;
+use laggard_report::units::{count, duration};
 use laggard_report::{Bottleneck, RankClass, Report, words};
 use maud::{Markup, html};
 
@@ -15,6 +15,8 @@ const TOP: f64 = 8.0;
 const BOTTOM: f64 = 34.0;
 /// Most classes in a report.
 const CLASSES: usize = 256;
+/// Most ranks with a column each.
+const FEW: u64 = 64;
 /// Most columns with a text of their own.
 const TOLD: usize = 40;
 
@@ -37,8 +39,9 @@ pub fn figure(report: &Report, found: &Bottleneck) -> Markup {
         @if !columns.is_empty() {
             figure {
                 h3 { "Lost time over ranks" }
-                (picture(&columns, ranks, &describe(found)))
-                figcaption { (caption(found, &columns)) }
+                @let without = without(found, &columns, ranks);
+                (picture(&columns, &without, ranks, &describe(found)))
+                figcaption { (caption(found, &columns, ranks)) }
             }
         }
     }
@@ -89,11 +92,50 @@ fn ranks_of_run(report: &Report, columns: &[Column]) -> u64 {
     drawn.unwrap_or(0).max(report.run.ranks.into())
 }
 
+/// Ranks that lost nothing, as ranges; none if that is not known.
+fn without(found: &Bottleneck, columns: &[Column], ranks: u64) -> Vec<(u32, u32)> {
+    if found.rank_classes.is_empty() && is_cut(found) {
+        return Vec::new();
+    }
+    let (mut gaps, mut next) = (Vec::new(), 0);
+    let ends = columns
+        .iter()
+        .map(|column| (u64::from(column.first), u64::from(column.last)));
+    for (first, last) in ends.chain([(ranks, ranks)]) {
+        if first > next {
+            gaps.push((next as u32, (first - 1) as u32));
+        }
+        next = next.max(last + 1);
+    }
+    // Few ranks have a column each.
+    match ranks <= FEW {
+        true => gaps
+            .iter()
+            .flat_map(|&(a, b)| (a..=b).map(|rank| (rank, rank)))
+            .collect(),
+        false => gaps,
+    }
+}
+
+/// Ranks that lost time, if all are known.
+fn losers(found: &Bottleneck, columns: &[Column]) -> Option<u64> {
+    match found.rank_classes.is_empty() {
+        true => (!is_cut(found)).then_some(columns.len() as u64),
+        false => Some(
+            found
+                .rank_classes
+                .iter()
+                .map(|class| u64::from(class.ranks))
+                .sum(),
+        ),
+    }
+}
+
 fn describe(found: &Bottleneck) -> String {
     sentence(&format!("Time lost by {}", words::ranks(found, 4)))
 }
 
-fn caption(found: &Bottleneck, columns: &[Column]) -> String {
+fn caption(found: &Bottleneck, columns: &[Column], ranks: u64) -> String {
     let worst = found.ranks.first();
     let mut text = worst.map_or(String::new(), |worst| {
         format!(
@@ -102,6 +144,12 @@ fn caption(found: &Bottleneck, columns: &[Column]) -> String {
             duration(worst.severity_s)
         )
     });
+    if let Some(some) = losers(found, columns).filter(|&some| some < ranks) {
+        let (some, all) = (count(some), count(ranks));
+        text.push_str(&format!(
+            " {some} of {all} ranks lost time, the others none."
+        ));
+    }
     let width = columns
         .iter()
         .map(|column| u64::from(column.last - column.first) + 1)
@@ -131,7 +179,7 @@ fn is_cut(found: &Bottleneck) -> bool {
     listed < amount(found.severity_s) * 0.999_999
 }
 
-fn picture(columns: &[Column], ranks: u64, words: &str) -> Markup {
+fn picture(columns: &[Column], without: &[(u32, u32)], ranks: u64, words: &str) -> Markup {
     let most = columns
         .iter()
         .map(|column| column.range.map_or(column.mean, |range| range.1));
@@ -143,6 +191,14 @@ fn picture(columns: &[Column], ranks: u64, words: &str) -> Markup {
     html! {
         svg viewBox=(format!("0 0 {} {}", SIZE.0, SIZE.1)) role="img" aria-label=(words) {
             (time_axis(most, (LEFT, SIZE.0 - RIGHT), y, 4))
+            @for (first, last) in without {
+                @let (from, to) = (x((*first).into()), x(f64::from(*last) + 1.0));
+                @let gap = ((to - from) * 0.12).min(4.0);
+                rect.none x=(px(from + gap)) y=(px(bottom - 3.0))
+                    width=(px((to - from - 2.0 * gap).max(1.0))) height="3" {
+                    title { (words::ranks_of_set(&format!("{first}-{last}"), 1)) ": nothing lost" }
+                }
+            }
             @for column in columns {
                 @let (from, to) = (x(column.first.into()), x(f64::from(column.last) + 1.0));
                 @let gap = ((to - from) * 0.12).min(4.0);
@@ -168,10 +224,48 @@ fn picture(columns: &[Column], ranks: u64, words: &str) -> Markup {
 
 /// Few ranks: the number stands below the middle of the column; many: below its start.
 fn middle_of(ranks: u64) -> f64 {
-    if ranks <= 64 { 0.5 } else { 0.0 }
+    if ranks <= FEW { 0.5 } else { 0.0 }
 }
 
 fn told(column: &Column) -> String {
     let ranks = words::ranks_of_set(&format!("{}-{}", column.first, column.last), 1);
     format!("{ranks}: {}", duration(column.mean))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_report::RankShare;
+
+    fn lost(ranks: &[u32], severity_s: f64) -> Bottleneck {
+        let share = |&rank: &u32| RankShare {
+            rank,
+            severity_s: 1.0,
+            instances: 1,
+        };
+        Bottleneck {
+            ranks: ranks.iter().map(share).collect(),
+            severity_s,
+            ..Bottleneck::default()
+        }
+    }
+
+    #[test]
+    fn ranks_that_lost_nothing_are_drawn_too() {
+        let found = lost(&[1, 2, 5], 3.0);
+        let columns = columns(&found);
+        let single =
+            |ranks: &[u32]| -> Vec<(u32, u32)> { ranks.iter().map(|&rank| (rank, rank)).collect() };
+        assert_eq!(without(&found, &columns, 8), single(&[0, 3, 4, 6, 7]));
+        assert_eq!(without(&found, &columns, 100), [(0, 0), (3, 4), (6, 99)]);
+        let said = caption(&found, &columns, 8);
+        assert!(
+            said.contains("3 of 8 ranks lost time, the others none."),
+            "{said}"
+        );
+        // Of others nothing is known.
+        let cut = lost(&[1, 2, 5], 7.0);
+        assert_eq!(without(&cut, &columns, 8), []);
+        assert!(caption(&cut, &columns, 8).contains("Only the 3 ranks that lost most."));
+    }
 }

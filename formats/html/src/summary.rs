@@ -1,7 +1,7 @@
 //! The run as a whole.
 
 use laggard_report::units::{duration, percent};
-use laggard_report::{Report, Traffic, words};
+use laggard_report::{Metric, Report, Traffic, words};
 use maud::{Markup, html};
 
 use crate::picture::{legend, px};
@@ -104,9 +104,9 @@ fn waiting(report: &Report) -> Markup {
     let mut patterns: Vec<_> = report.metrics.iter().collect();
     patterns.sort_by(|a, b| b.1.total_s.total_cmp(&a.1.total_s).then(a.0.cmp(b.0)));
     let most = patterns.first().map_or(0.0, |(_, metric)| metric.total_s);
-    let title = |id: &str| {
-        let known = report.bottlenecks.iter().find(|found| found.pattern == id);
-        known.map_or_else(|| name(&id.replace('_', " ")), |found| name(&found.name))
+    let title = |id: &str, metric: &Metric| match metric.name.is_empty() {
+        true => name(id),
+        false => name(&metric.name),
     };
     html! {
         figure {
@@ -115,7 +115,7 @@ fn waiting(report: &Report) -> Markup {
             dl.meters {
                 @for (id, metric) in patterns.iter().take(PATTERNS) {
                     div {
-                        dt { (title(id)) }
+                        dt { (title(id, metric)) }
                         dd { (meter("lost", share(metric.total_s, most))) }
                         dd.value { (duration(metric.total_s)) }
                     }

@@ -18,6 +18,7 @@ pub mod file;
 pub mod layout;
 mod model;
 mod numbers;
+pub mod palette;
 mod path;
 mod ranks;
 mod roots;

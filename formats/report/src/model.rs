@@ -606,6 +606,9 @@ pub struct OperationTimes {
 /// Total of one pattern.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
+    /// Pattern name; empty in reports of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// Time lost.
     pub total_s: f64,
     /// Of the sum of all locations' wall time.
@@ -705,6 +708,10 @@ pub struct Caller {
 /// One finding: a pattern in an operation at a place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bottleneck {
+    /// `f3a9c1e`: follows from pattern, call and place, so that all reports about a trace name it
+    /// alike, whatever their settings.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// Pattern id.
     pub pattern: String,
     /// Pattern name.
@@ -731,6 +738,12 @@ pub struct Bottleneck {
     pub instances: u64,
     /// Mean duration of the calls.
     pub mean_s: f64,
+    /// Duration of the shortest call at this place; absent if the profile does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_s: Option<f64>,
+    /// Duration of the longest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_s: Option<f64>,
     /// What the operation should take, if the table covers it.
     pub baseline_s: Option<f64>,
     /// `mean_s / baseline_s`; or the deviation that the filter saw: the largest of mean / minimum,

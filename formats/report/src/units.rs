@@ -21,6 +21,11 @@ pub fn count(number: u64) -> String {
     spaced(&style::count(number))
 }
 
+/// `1 rank`, `4 ranks`.
+pub fn plural(number: u64, word: &str) -> String {
+    spaced(&crate::text::plural(number, word))
+}
+
 /// `36.4 %`.
 pub fn percent(value: f64) -> String {
     spaced(&style::percent(value))
@@ -39,5 +44,7 @@ mod tests {
         assert_eq!(super::size(1_234_567), "1.23 MB");
         assert_eq!(super::count(12_345), "12 345");
         assert_eq!(super::percent(36.38), "36.4 %");
+        assert_eq!(super::plural(1, "rank"), "1 rank");
+        assert_eq!(super::plural(1_000, "call"), "1 000 calls");
     }
 }

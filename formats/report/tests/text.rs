@@ -106,7 +106,7 @@ fn a_report_without_findings_says_so() {
     report.locations.clear();
     let text = render_text(&report, &RenderOptions::default());
     assert!(
-        text.contains("0 % of the time was spent waiting: nothing to report."),
+        text.contains("0 % of rank time is waiting: nothing to report."),
         "{text}"
     );
 }
@@ -166,7 +166,7 @@ fn what_was_not_recorded_is_unknown_not_zero() {
     let mut report = without_roots();
     report.anomalies[0].id = "no_events".to_owned();
     let text = words(&report);
-    assert!(text.contains("At least 40.1 % of the time"), "{text}");
+    assert!(text.contains("At least 40.1 % of rank time"), "{text}");
     assert!(
         text.contains("unknown: only a profile was recorded)"),
         "{text}"
@@ -174,7 +174,7 @@ fn what_was_not_recorded_is_unknown_not_zero() {
     report.anomalies[1].id = "missing_ranks".to_owned();
     report.bottlenecks.clear();
     let text = words(&report);
-    let unknown = "How much of the time was spent waiting is unknown: only a profile was \
+    let unknown = "How much of rank time is waiting is unknown: only a profile was \
                    recorded, ranks have no trace.";
     assert!(text.contains(unknown), "{text}");
 }
@@ -186,8 +186,8 @@ fn what_killed_programs_did_in_the_end_is_not_nothing() {
     report.bottlenecks.clear();
     report.locations.clear();
     let text = words(&report);
-    let headline = "0 % of the time was spent waiting, as far as the traces reach. What happened \
-                    in the end is not known: traces are cut off";
+    let headline = "0 % of rank time is waiting, as far as the traces reach. What happened in \
+                     the end is not known: traces are cut off";
     assert!(text.contains(headline), "{text}");
     assert!(!text.contains("nothing to report"), "{text}");
 }
@@ -231,12 +231,63 @@ fn polling_is_said_in_the_headline_but_is_no_defect_of_the_recording() {
 }
 
 #[test]
+fn the_headline_names_the_cause_and_who_only_passes_it_on() {
+    let mut report = example();
+    let text = words(&report);
+    let said = "40.1 % of rank time is waiting. Main cause (30.9 %): rank 0 computes 3.0x as long \
+                as the others before MPI_Send at exchange.c:137 exchange_halo. Ranks 1-3 wait in \
+                MPI_Recv at exchange.c:142 exchange_halo; rank 2 only passes the delay on.";
+    assert!(text.contains(said), "{text}");
+    let roots = report.root_causes.as_mut().unwrap();
+    roots[0].severity_s = report.locations.iter().map(|l| l.wait_s).sum();
+    roots[0].rank_set = "0,2".to_owned();
+    let text = words(&report);
+    let said = "Cause: ranks 0, 2 compute 3.0x as long as the others before MPI_Send";
+    assert!(text.contains(said), "{text}");
+    assert!(!text.contains("passes the delay on"), "{text}");
+    let roots = report.root_causes.as_mut().unwrap();
+    roots[0].victims[0].rank_set = "3".to_owned();
+    roots[0].activity = "io".to_owned();
+    roots[0].because =
+        "was in MPI_Recv 45.1 % longer than those that waited, in the mean".to_owned();
+    let text = words(&report);
+    let said = "ranks 0, 2 take 45.1 % longer than the others in MPI_Recv at exchange.c:142 \
+                exchange_halo. Rank 3 waits in MPI_Recv";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn ratios_are_told_where_they_say_something() {
+    let mut report = without_roots();
+    let text = words(&report);
+    assert!(
+        text.contains(
+            "a call takes 90.0 µs to 72.0 ms, 4.47 ms on average, 49.7 times the baseline"
+        ),
+        "{text}"
+    );
+    let found = &mut report.bottlenecks[0];
+    found.ratio = Some(20_044.0);
+    found.quartiles_s = Some([0.001, 0.002, 0.003]);
+    let text = words(&report);
+    let said = "4.47 ms on average, the baseline is 90.0 µs; the median loss is 2.00 ms";
+    assert!(text.contains(said) && !text.contains("20044"), "{text}");
+    let found = &mut report.bottlenecks[0];
+    (found.calls, found.instances) = (1, 1);
+    let text = words(&report);
+    assert!(
+        text.contains("in 1 of 1 call;") || text.contains("in 1 of 1 call "),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_headline_is_about_waiting_for_somebody() {
     let mut report = without_roots();
     report.bottlenecks.swap(0, 2);
     let text = words(&report);
     assert!(
-        text.contains("waiting; the largest part of it in MPI_Allreduce"),
+        text.contains("is waiting. The largest part of it is in MPI_Allreduce"),
         "{text}"
     );
 }

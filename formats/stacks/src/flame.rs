@@ -5,6 +5,7 @@ use std::io::Write;
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{self, Options};
 use laggard_files::printable;
+use laggard_report::palette;
 
 use crate::{Error, Kind, Stacks};
 
@@ -28,7 +29,12 @@ pub fn flame_graph(stacks: &Stacks, out: impl Write) -> Result<(), Error> {
     if lines.is_empty() {
         return Err(Error::Empty);
     }
+    // Only what the time was spent on has a colour.
     let mut colours = PaletteMap::default();
+    let frames = lines.iter().filter_map(|line| line.rsplit_once(' '));
+    for name in frames.flat_map(|(stack, _)| stack.split(';')) {
+        colours.insert(name.to_owned(), rgb(palette::PLAIN));
+    }
     for kind in Kind::ALL {
         colours.insert(format!("[{}]", kind.name()), colour(kind));
     }
@@ -38,19 +44,20 @@ pub fn flame_graph(stacks: &Stacks, out: impl Write) -> Result<(), Error> {
         title => format!("{}: time by call path, all ranks", printable(title)),
     };
     options.count_name = "ns".into();
-    // The same stacks get the same colours.
-    options.deterministic = true;
     options.palette_map = Some(&mut colours);
     let lines = lines.iter().map(String::as_str);
     Ok(flamegraph::from_lines(&mut options, lines, out)?)
 }
 
 fn colour(kind: Kind) -> Color {
-    let (r, g, b) = match kind {
-        Kind::Computation => (90, 170, 90),
-        Kind::Communication => (90, 140, 210),
-        Kind::Waiting => (220, 70, 60),
-    };
+    rgb(match kind {
+        Kind::Computation => palette::COMPUTATION,
+        Kind::Communication => palette::COMMUNICATION,
+        Kind::Waiting => palette::WAITING,
+    })
+}
+
+fn rgb((r, g, b): palette::Rgb) -> Color {
     Color { r, g, b }
 }
 

@@ -263,6 +263,7 @@ impl ProfileSums {
     fn merge(&mut self, other: ProfileSums) {
         self.count = self.count.saturating_add(other.count);
         self.total = self.total.saturating_add(other.total);
+        other.range.into_iter().for_each(|range| self.extend(range));
         self.ends = self.ends.saturating_add(other.ends);
         self.bytes = self.bytes.saturating_add(other.bytes);
         if other.filter > self.filter {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use laggard_comm::Job;
-use laggard_report::{AnomalySeverity, Crowd};
+use laggard_report::{AnomalySeverity, Crowd, list_of_ranks};
 use laggard_trace::{Location, NodeFile};
 use rayon::prelude::*;
 
@@ -332,11 +332,14 @@ fn share(
     let clocks = Clocks::new(all.iter().flat_map(|told| &told.evidence));
     if job.agent() == 0 {
         if !missing.is_empty() {
-            let detail = format!(
-                "no trace of rank {}",
-                laggard_report::rank_ranges(missing.iter().copied())
+            let ranks = list_of_ranks(missing.iter().copied(), usize::MAX);
+            let (level, count) = (Level::Error, missing.len() as u64);
+            anomalies.add(
+                "missing_ranks",
+                level,
+                count,
+                format!("no trace of {ranks}"),
             );
-            anomalies.add("missing_ranks", Level::Error, missing.len() as u64, detail);
         }
         if silent > 0 {
             let detail = "locations with a profile but no events (recorded in profile mode): \

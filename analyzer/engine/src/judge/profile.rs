@@ -67,6 +67,8 @@ pub struct ProfileSums {
     pub count: u64,
     /// Sum of durations.
     pub total: u64,
+    /// Of the shortest and the longest call.
+    pub range: Option<(u64, u64)>,
     /// Part of `total` in start-up and shut-down.
     pub ends: u64,
     pub bytes: u64,
@@ -79,6 +81,15 @@ pub struct ProfileSums {
     pub members_missing: bool,
     /// Most participants of a call.
     pub members: u32,
+}
+
+impl ProfileSums {
+    /// Takes the shortest and the longest call of others.
+    pub fn extend(&mut self, (shortest, longest): (u64, u64)) {
+        self.range = Some(self.range.map_or((shortest, longest), |(least, most)| {
+            (least.min(shortest), most.max(longest))
+        }));
+    }
 }
 
 /// The profile of all locations of one or more agents.
@@ -354,6 +365,7 @@ pub fn detect(
             let sums = profile.entry((entry.operation, key)).or_default();
             sums.count = sums.count.saturating_add(entry.count);
             sums.total = sums.total.saturating_add(entry.total);
+            sums.extend((entry.minimum, entry.maximum));
             if is_init(entry.operation) {
                 sums.ends = sums.ends.saturating_add(entry.total);
             }

@@ -29,6 +29,7 @@ use crate::options::AnalyzeOptions;
 use crate::report::around::Around;
 use crate::report::deadlock::Scene;
 use crate::report::hints::{Found, RunFacts, hints};
+use crate::report::ids;
 use crate::report::once;
 use crate::report::path;
 use crate::report::reasons::{Reason, because};
@@ -91,6 +92,7 @@ pub fn build(
         metrics.insert(
             pattern.id().to_owned(),
             Metric {
+                name: pattern.name().to_owned(),
                 total_s: seconds(severity),
                 percent: percent(severity as f64, total.of(pattern)),
                 instances,
@@ -178,6 +180,7 @@ pub fn build(
     });
     let mut bottlenecks: Vec<Bottleneck> = bottlenecks.collect();
     once::tell_once(&mut bottlenecks, &options.rules.base);
+    ids::add(&mut bottlenecks);
     let mut anomalies = merged.anomalies;
     for (found, remaining, what) in [
         (
@@ -639,6 +642,7 @@ fn bottleneck(
     };
     let worst = sums.worst.filter(of_single_calls);
     Some(Bottleneck {
+        id: String::new(),
         pattern: pattern.id().to_owned(),
         name: pattern.name().to_owned(),
         operation: call.name.to_owned(),
@@ -655,6 +659,8 @@ fn bottleneck(
         calls: profile.count,
         instances: sums.instances,
         mean_s: mean,
+        min_s: profile.range.map(|(least, _)| seconds(least)),
+        max_s: profile.range.map(|(_, most)| seconds(most)),
         baseline_s: baseline,
         ratio: measured.map(|value| ratio(value, 1.0)),
         filter: filter.to_owned(),

@@ -5,6 +5,7 @@ pub mod build;
 pub mod deadlock;
 pub mod eager;
 pub mod hints;
+mod ids;
 mod once;
 mod path;
 pub mod reasons;

@@ -7,13 +7,14 @@ pub(crate) mod roots;
 mod scripts;
 mod text;
 
+use laggard_report::units::plural;
 use laggard_report::{Bottleneck, OperationTimes, Region, Report, SourceLocation};
 use serde::Serialize;
 
 pub use crate::layout::TextOptions;
 use crate::matching::{self, Identity, Matched};
 use crate::noise::{self, Aim, Change, Evidence, Limits, Sample, Verdict};
-use crate::set::{self, Experiment, Run, start_and_end};
+use crate::set::{self, Experiment, Run, start_and_end, wall};
 use crate::{Error, rounded};
 pub use plot::draw;
 pub use regression::Regression;
@@ -44,7 +45,7 @@ impl Default for Options {
 
 /// Revisions, side by side. Lists of values have one entry per revision. Lists of changes have one
 /// per revision except the first, against the first. Times are of all ranks together, except the
-/// wall time.
+/// wall time. It is that between start-up and shut-down, as are all shares of a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// [`COMPARE_SCHEMA`].
@@ -66,6 +67,12 @@ pub struct Comparison {
     pub operations: Vec<OperationRow>,
     /// Caveats about the numbers.
     pub notes: Vec<String>,
+    /// Of these, the one about cores, which stands beside the result.
+    #[serde(skip)]
+    crowded: Option<String>,
+    /// Whether there are start-up and shut-down, which the wall time leaves out.
+    #[serde(skip)]
+    is_apart: bool,
 }
 
 /// The noise to compare differences with.
@@ -77,7 +84,7 @@ pub struct Noise {
     pub text: String,
     /// For tests: differences that chance alone gives more often are noise.
     pub alpha: f64,
-    /// Without repeats: least difference in percent of the larger value …
+    /// Without repeats: least difference in percent of the first value …
     pub threshold_percent: f64,
     /// … and in percent of all time.
     pub least_percent: f64,
@@ -232,6 +239,8 @@ pub fn compare(revisions: Vec<Vec<Run>>, options: &Options) -> Result<Comparison
         regions: regions(&experiments, &judge),
         operations: operations(&experiments, &judge),
         notes: notes(&experiments),
+        crowded: set::crowded(&experiments),
+        is_apart: set::are_ends_known(&experiments),
         revisions: experiments.into_iter().map(revision).collect(),
     })
 }
@@ -304,7 +313,7 @@ fn changes(values: &[Sample], aim: Aim, limits: Limits) -> Vec<Change> {
 type TotalOf = (&'static str, &'static str, Aim, fn(&Report) -> f64);
 
 const TOTALS: [TotalOf; 10] = [
-    ("wall_time_s", "Wall time", Aim::Less, |r| r.run.wall_time_s),
+    ("wall_time_s", "Wall time", Aim::Less, wall),
     (
         "parallel_efficiency",
         "Parallel efficiency",
@@ -464,10 +473,10 @@ fn notes(experiments: &[Experiment]) -> Vec<String> {
     for other in &experiments[1..] {
         if first.ranks() != other.ranks() {
             notes.push(format!(
-                "{} ran on {} ranks, {} on {}: times of all ranks together differ for that alone \
+                "{} ran on {}, {} on {}: times of all ranks together differ for that alone \
                  (laggard scale tells of sizes)",
                 first.label,
-                first.ranks(),
+                plural(first.ranks().into(), "rank"),
                 other.label,
                 other.ranks()
             ));

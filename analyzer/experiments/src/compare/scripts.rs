@@ -26,10 +26,9 @@ pub fn to_markdown(comparison: &Comparison) -> String {
     let ranks = plural(first.ranks.into(), "rank");
     let title = format!("{} on {ranks}", base_name(&first.program));
     let _ = writeln!(out, "### laggard: {}\n", escape(&title));
-    let later = comparison.revisions.iter().enumerate().skip(1);
-    for (at, revision) in later {
+    for at in 1..comparison.revisions.len() {
         if let Some(wall) = comparison.totals.first() {
-            let (said, _) = headline(&first.label, &revision.label, wall, at);
+            let (said, _) = headline(comparison, wall, at);
             let _ = writeln!(out, "{}\n", escape(&said));
         }
         let mut rows: Vec<_> = comparison.rows(at).skip(1).collect();

@@ -64,12 +64,21 @@ impl Text<'_> {
         let Some(wall) = self.comparison.totals.first() else {
             return;
         };
-        for (at, revision) in revisions.iter().enumerate().skip(1) {
-            let (text, tone) = headline(&first.label, &revision.label, wall, at);
+        for at in 1..revisions.len() {
+            let (text, tone) = headline(self.comparison, wall, at);
             paragraph(out, &text, self.screen, self.style, tone);
             if let Some(text) = self.most_changed(at) {
                 paragraph(out, &text, self.screen, self.style, Tone::Plain);
             }
+        }
+        if let Some(text) = &self.comparison.crowded {
+            paragraph(
+                out,
+                &format!("{text}."),
+                self.screen,
+                self.style,
+                Tone::Caution,
+            );
         }
         out.push('\n');
         labelled(
@@ -337,11 +346,14 @@ impl Text<'_> {
     }
 
     fn notes(&self, out: &mut String) {
-        if self.comparison.notes.is_empty() {
+        let is_said = |note: &&String| self.comparison.crowded.as_ref() == Some(*note);
+        let notes = self.comparison.notes.iter();
+        let notes: Vec<_> = notes.filter(|note| !is_said(note)).collect();
+        if notes.is_empty() {
             return;
         }
         out.push('\n');
-        for note in &self.comparison.notes {
+        for note in notes {
             labelled(out, "Note", note, self.screen, self.style);
         }
     }
@@ -364,13 +376,19 @@ fn word(title: &str, least: Option<usize>) -> Column<'_> {
     }
 }
 
-/// The change of the wall time, in one line.
-pub(super) fn headline(first: &str, label: &str, wall: &Total, at: usize) -> (String, Tone) {
+/// The change of the wall time, in one line: the number of the table, in words.
+pub(super) fn headline(comparison: &Comparison, wall: &Total, at: usize) -> (String, Tone) {
+    let first = &comparison.revisions[0].label;
+    let label = &comparison.revisions[at].label;
     let (before, after) = (&wall.values[0], &wall.values[at]);
     let change = &wall.changes[at - 1];
-    let by = |more: f64, less: f64| percent((more / less - 1.0) * 100.0);
+    let by = percent(change.percent.unwrap_or(0.0).abs());
+    let apart = match comparison.is_apart {
+        true => ", start-up and shut-down apart",
+        false => "",
+    };
     let times = format!(
-        "{} became {}",
+        "{apart}: {} became {}",
         duration(before.median),
         duration(after.median)
     );
@@ -380,20 +398,14 @@ pub(super) fn headline(first: &str, label: &str, wall: &Total, at: usize) -> (St
         _ => String::new(),
     };
     match change.verdict {
-        Verdict::Better => {
-            let by = by(before.median, after.median);
-            (
-                format!("{label} is {by} faster than {first}: {times}{sure}."),
-                Tone::Strong,
-            )
-        }
-        Verdict::Worse => {
-            let by = by(after.median, before.median);
-            (
-                format!("{label} takes {by} longer than {first}: {times}{sure}."),
-                Tone::Alarm,
-            )
-        }
+        Verdict::Better => (
+            format!("{label} takes {by} less time than {first}{times}{sure}."),
+            Tone::Strong,
+        ),
+        Verdict::Worse => (
+            format!("{label} takes {by} more time than {first}{times}{sure}."),
+            Tone::Alarm,
+        ),
         Verdict::Same => {
             let why = match (change.evidence, change.p) {
                 (Evidence::Test, Some(p)) => format!("p = {}", probability(p)),
@@ -401,7 +413,7 @@ pub(super) fn headline(first: &str, label: &str, wall: &Total, at: usize) -> (St
                 _ => "too little to tell without repeats".to_owned(),
             };
             (
-                format!("{label} is as fast as {first}: {times} ({why})."),
+                format!("{label} is as fast as {first}{times} ({why})."),
                 Tone::Plain,
             )
         }
@@ -463,7 +475,9 @@ pub(super) fn changed(change: &Change, state: State) -> (String, Tone) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::{Options, compare};
     use crate::noise::{Aim, Limits};
+    use crate::testing::run;
 
     #[test]
     fn changes_are_signed() {
@@ -481,6 +495,67 @@ mod tests {
         assert_eq!(text(10.0, 10.1, State::Both), "~");
         assert_eq!(text(10.0, 0.0, State::Gone), "gone");
         assert_eq!(text(0.0, 1.0, State::New), "new");
+    }
+
+    #[test]
+    fn headline_and_table_say_the_same_number() {
+        let compared = |before: f64, after: f64| {
+            let runs = [run("a", before), run("b", after)].map(|run| vec![run]);
+            let found = compare(runs.into(), &Options::default()).unwrap();
+            render(&found, &TextOptions::default()).replace(GLUE, " ")
+        };
+        for (before, after, said, row) in [
+            (
+                8.0,
+                7.0,
+                "b takes 12.5 % less time than a: 8.00 s became 7.00 s.",
+                "-12.5 %",
+            ),
+            (
+                8.0,
+                9.0,
+                "b takes 12.5 % more time than a: 8.00 s became 9.00 s.",
+                "+12.5 %",
+            ),
+        ] {
+            let text = compared(before, after);
+            let wall = text
+                .lines()
+                .find(|line| line.starts_with("Wall time"))
+                .unwrap();
+            assert!(text.contains(said) && wall.ends_with(row), "{text}");
+        }
+    }
+
+    #[test]
+    fn start_and_end_are_apart_and_crowds_are_said() {
+        let with = |source: &str, wall: f64, startup_s: f64| {
+            let mut run = run(source, wall);
+            run.report.run.wall_time_s += startup_s;
+            run.report.phases_of_run = Some(laggard_report::PhasesOfRun {
+                startup_s,
+                measured_s: wall,
+                ..Default::default()
+            });
+            let sums = run.report.location_sums.as_mut().unwrap();
+            sums.startup_s = Some(4.0 * startup_s);
+            run.report.run.crowd = Some(laggard_report::Crowd {
+                ranks: 4,
+                cores: 2,
+                hosts: 1,
+            });
+            vec![run]
+        };
+        // The start takes longer, what is measured takes shorter.
+        let runs = vec![with("a", 8.0, 1.0), with("b", 6.0, 9.0)];
+        let found = compare(runs, &Options::default()).unwrap();
+        let text = render(&found, &TextOptions::default()).replace(GLUE, " ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = "b takes 25.0 % less time than a, start-up and shut-down apart: 8.00 s became \
+                    6.00 s. 4 ranks share 2 cores in a, b: part of the time is waiting for a core";
+        assert!(text.contains(said), "{text}");
+        assert_eq!(text.matches("share 2 cores").count(), 1, "{text}");
+        assert!(found.notes[0].starts_with("4 ranks share 2 cores in a, b"));
     }
 
     #[test]

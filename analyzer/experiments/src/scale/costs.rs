@@ -1,7 +1,7 @@
 //! Where rank-seconds were lost, in shares that add up to the loss.
 //!
-//! All time of all ranks is computation, time inside of calls, start-up and shut-down, or outside:
-//! before the first or after the last call of a rank that began late or ended early. Inside of
+//! All time of all ranks between start-up and shut-down is computation, time inside of calls, or
+//! outside: of ranks that started up later or shut down earlier than others. Inside of
 //! calls it is waiting, according to the findings, or not. The loss of each part is its time in the
 //! larger run less `k` times its time in the smallest one. Some parts may shrink.
 //!
@@ -17,14 +17,14 @@ use serde::Serialize;
 
 use crate::matching::{self, Identity};
 use crate::rounded;
-use crate::set::start_and_end;
+use crate::set::wall;
 
 /// A part of the loss.
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
     /// `computation`, `load_imbalance`, `other_waiting`, `communication`, `synchronization`, `io`
-    /// (these three: inside of calls, without waiting), `startup_shutdown` or `outside` (before the
-    /// first call of a rank, after its last one).
+    /// (these three: inside of calls, without waiting), or `outside` (of ranks that started up later
+    /// or shut down earlier than others).
     pub id: &'static str,
     /// Rank-seconds with ideal scaling.
     pub expected_s: f64,
@@ -46,10 +46,7 @@ pub enum Kind {
     Bottleneck,
     /// Inside of calls of a function, without waiting.
     Operation,
-    /// Start-up and shut-down.
-    #[serde(rename = "startup_shutdown")]
-    Ends,
-    /// Before the first call of a rank, or after its last one.
+    /// Of ranks that started up later or shut down earlier than others.
     Outside,
 }
 
@@ -98,10 +95,10 @@ pub struct RegionFactor {
     pub factor: Option<f64>,
 }
 
-/// All time of all ranks, or of threads if there are more.
+/// All time of all ranks, or of threads if there are more, between start-up and shut-down.
 pub fn rank_seconds(report: &Report) -> f64 {
     let locations = report.run.locations.max(report.run.ranks);
-    f64::from(locations) * report.run.wall_time_s
+    f64::from(locations) * wall(report)
 }
 
 /// Whether a pattern's time is waiting. Unknown patterns count as waiting.
@@ -177,7 +174,6 @@ impl<'a> Losses<'a> {
         costs.extend(self.waiting());
         costs.extend(self.operations());
         let (before, after) = (Account::new(self.smallest), Account::new(self.report));
-        costs.push(self.cost(Kind::Ends, String::new(), before.ends, after.ends));
         costs.push(self.cost(Kind::Outside, String::new(), before.outside, after.outside));
         costs.retain(|cost| cost.lost_s != 0.0);
         costs.sort_by(|a, b| {
@@ -297,7 +293,6 @@ struct Account {
     other_waiting: f64,
     /// By class of [`CLASSES`].
     inside: [f64; 3],
-    ends: f64,
     outside: f64,
 }
 
@@ -309,7 +304,6 @@ impl Account {
         let imbalance = imbalance.min(sums.wait_s);
         let classes = [sums.communication_s, sums.synchronization_s, sums.io_s];
         let all: f64 = classes.iter().sum();
-        let ends = start_and_end(report);
         let known: f64 = report.operations.iter().map(|row| row.wait_s).sum();
         let mut inside = [0.0; 3];
         for (at, class) in CLASSES.iter().enumerate() {
@@ -324,12 +318,11 @@ impl Account {
             imbalance,
             other_waiting: sums.wait_s - imbalance,
             inside,
-            ends,
-            outside: rank_seconds(report) - sums.computation_s - all - ends,
+            outside: rank_seconds(report) - sums.computation_s - all,
         }
     }
 
-    fn parts(&self) -> [(&'static str, f64); 8] {
+    fn parts(&self) -> [(&'static str, f64); 7] {
         [
             ("computation", self.computation),
             ("load_imbalance", self.imbalance),
@@ -337,7 +330,6 @@ impl Account {
             (CLASSES[0], self.inside[0]),
             (CLASSES[1], self.inside[1]),
             (CLASSES[2], self.inside[2]),
-            ("startup_shutdown", self.ends),
             ("outside", self.outside),
         ]
     }

@@ -1,6 +1,6 @@
 //! What a program loses as it runs on more ranks.
 //!
-//! Let `n0` be the ranks of the smallest run and `T` the wall time. If the problem stays the same
+//! Let `n0` be the ranks of the smallest run and `T` the wall time between start-up and shut-down. If the problem stays the same
 //! (strong scaling), the *scaling factor* is `(T(n0)/T(n)) / (n/n0)`. If the problem grows with the
 //! ranks (weak scaling), it is `T(n0)/T(n)`. 1 is ideal. The loss in rank-seconds is `n·T(n) −
 //! k·n0·T(n0)`, where `k` is 1 (strong) or `n/n0` (weak). [`Part`]s and [`Cost`]s divide it, and
@@ -83,6 +83,9 @@ pub struct Scaling {
     pub root_causes: Option<Vec<RootGrowth>>,
     /// Caveats about the numbers.
     pub notes: Vec<String>,
+    /// Of these, the one about cores, which stands beside the result.
+    #[serde(skip)]
+    crowded: Option<String>,
 }
 
 /// The run of one size; with repeats, the one with the median wall time.
@@ -94,7 +97,7 @@ pub struct Size {
     pub report: String,
     /// Number of repeats, including this one.
     pub runs: usize,
-    /// Wall time.
+    /// Wall time between start-up and shut-down.
     pub wall_time_s: f64,
     /// Shortest of all repeats.
     pub wall_time_min_s: f64,
@@ -102,6 +105,8 @@ pub struct Size {
     pub wall_time_max_s: f64,
     /// Wall time with ideal scaling.
     pub ideal_wall_time_s: f64,
+    /// Start-up and shut-down, rank-seconds; part of no other number.
+    pub startup_shutdown_s: f64,
     /// Against the smallest run: T(n0)/T(n), for weak scaling times n/n0.
     pub speedup: f64,
     /// Speedup with ideal scaling: n/n0.
@@ -157,6 +162,7 @@ pub fn scale(sizes: Vec<Vec<Run>>, options: &Options) -> Result<Scaling, Error> 
         sizes: experiments.iter().map(of_size).collect(),
         root_causes: roots::rows(&experiments, growth),
         notes: notes(&experiments),
+        crowded: set::crowded(&experiments),
     })
 }
 
@@ -168,7 +174,7 @@ fn median_run(experiment: &Experiment) -> &Run {
 /// The number of that run.
 fn at_median(experiment: &Experiment) -> usize {
     let mut runs: Vec<usize> = (0..experiment.runs.len()).collect();
-    let wall = |at: usize| experiment.runs[at].report.run.wall_time_s;
+    let wall = |at: usize| set::wall(&experiment.runs[at].report);
     runs.sort_by(|&a, &b| wall(a).total_cmp(&wall(b)));
     runs[(runs.len() - 1) / 2]
 }
@@ -200,10 +206,10 @@ fn guess(experiments: &[Experiment]) -> (Growth, String) {
 fn size(experiment: &Experiment, smallest: &Report, growth: Growth) -> Size {
     let run = median_run(experiment);
     let report = &run.report;
-    let walls = experiment.values(|report| report.run.wall_time_s);
-    let wall = report.run.wall_time_s;
+    let walls = experiment.values(set::wall);
+    let wall = set::wall(report);
     let ideal_speedup = f64::from(report.run.ranks) / f64::from(smallest.run.ranks.max(1));
-    let reference = smallest.run.wall_time_s;
+    let reference = set::wall(smallest);
     let work = growth.work(smallest.run.ranks, report.run.ranks);
     let speedup = work * reference / wall;
     let ideal = reference * work / ideal_speedup;
@@ -219,6 +225,7 @@ fn size(experiment: &Experiment, smallest: &Report, growth: Growth) -> Size {
         wall_time_min_s: walls.iter().copied().fold(f64::INFINITY, f64::min),
         wall_time_max_s: walls.iter().copied().fold(0.0, f64::max),
         ideal_wall_time_s: rounded(ideal),
+        startup_shutdown_s: rounded(set::start_and_end(report)),
         speedup: rounded(speedup),
         ideal_speedup: rounded(ideal_speedup),
         factor: rounded(speedup / ideal_speedup),
@@ -381,6 +388,54 @@ mod tests {
         assert_eq!((one.report.as_str(), one.runs), ("1.json", 3));
         near(one.wall_time_min_s, 7.0);
         near(one.wall_time_max_s, 12.0);
+    }
+
+    #[test]
+    fn start_and_end_count_nowhere_and_crowds_are_said() {
+        let plain = scale(strong(), &Options::default()).unwrap();
+        let mut sizes = strong();
+        for run in sizes.iter_mut().flatten() {
+            let report = &mut run.report;
+            let startup_s = 3.0 * f64::from(report.run.ranks);
+            report.phases_of_run = Some(laggard_report::PhasesOfRun {
+                startup_s,
+                measured_s: report.run.wall_time_s,
+                ..Default::default()
+            });
+            report.run.wall_time_s += startup_s;
+            if let Some(sums) = &mut report.location_sums {
+                sums.startup_s = Some(startup_s * f64::from(report.run.ranks));
+            }
+            if report.run.ranks == 4 {
+                report.run.crowd = Some(laggard_report::Crowd {
+                    ranks: 4,
+                    cores: 2,
+                    hosts: 1,
+                });
+            }
+        }
+        let found = scale(sizes, &Options::default()).unwrap();
+        for (size, other) in found.sizes.iter().zip(&plain.sizes) {
+            near(size.factor, other.factor);
+            near(size.lost_percent, other.lost_percent);
+            near(size.parts.iter().map(|part| part.lost_s).sum(), size.lost_s);
+            near(size.costs.iter().map(|cost| cost.lost_s).sum(), size.lost_s);
+            near(size.startup_shutdown_s, 3.0 * f64::from(size.ranks).powi(2));
+        }
+        let said = |found: &Scaling| {
+            let text = render(found, &crate::layout::TextOptions::default());
+            let text = text.replace('\u{a0}', " ");
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let text = said(&found);
+        let words =
+            "scaling factor 0.50 (1 is ideal). 4 ranks share 2 cores in 4: part of the time";
+        assert!(text.contains(words), "{text}");
+        assert!(
+            text.contains("48.0 s on 4 ranks (not counted here)"),
+            "{text}"
+        );
+        assert!(!said(&plain).contains("share"), "{}", said(&plain));
     }
 
     #[test]

@@ -1,24 +1,38 @@
 //! Scaling as a picture: observed against ideal speedup, and time by part.
 
 use laggard_report::layout::base_name;
+use laggard_report::palette;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::{Growth, Scaling, Size};
-use crate::plot::{Area, COLORS, Drawn, GRID, INK, PlotError, drawable, font, label, legend, svg};
+use crate::plot::{
+    Area, COLORS, Drawn, GRID, INK, PlotError, drawable, font, label, legend, rgb, svg,
+};
 
 const SIZE: (u32, u32) = (1080, 520);
 
-/// Parts in order, with their colours and words.
-const PARTS: [(&str, &str); 8] = [
-    ("computation", "computation"),
-    ("load_imbalance", "load imbalance"),
-    ("other_waiting", "other waiting"),
-    ("communication", "communication"),
-    ("synchronization", "synchronisation"),
-    ("io", "I/O"),
-    ("startup_shutdown", "start, end"),
-    ("outside", "outside"),
+/// Parts in order, with their words and colours.
+const PARTS: [(&str, &str, RGBColor); 7] = [
+    ("computation", "computation", rgb(palette::COMPUTATION)),
+    ("load_imbalance", "load imbalance", rgb(palette::WAITING)),
+    (
+        "other_waiting",
+        "other waiting",
+        rgb(palette::OTHER_WAITING),
+    ),
+    (
+        "communication",
+        "communication",
+        rgb(palette::COMMUNICATION),
+    ),
+    (
+        "synchronization",
+        "synchronisation",
+        rgb(palette::SYNCHRONIZATION),
+    ),
+    ("io", "I/O", rgb(palette::IO)),
+    ("outside", "outside", rgb(palette::OTHER)),
 ];
 
 /// Observed against ideal speedup, and time by part, as SVG.
@@ -120,9 +134,9 @@ fn number(value: f64) -> String {
 fn parts(area: &Area<'_>, scaling: &Scaling) -> Drawn {
     let title = "Rank-seconds, in percent of those of an ideal run".to_owned();
     area.draw(&Text::new(title, (16, 12), font(14, HPos::Left)))?;
-    let colored = PARTS.iter().zip(COLORS);
-    let entries: Vec<(String, RGBColor)> = colored
-        .map(|((_, words), color)| ((*words).to_owned(), color))
+    let entries = PARTS.iter();
+    let entries: Vec<(String, RGBColor)> = entries
+        .map(|(_, words, color)| ((*words).to_owned(), *color))
         .collect();
     legend(area, (16, 36), &entries[..4])?;
     legend(area, (16, 54), &entries[4..])?;
@@ -162,7 +176,7 @@ fn parts(area: &Area<'_>, scaling: &Scaling) -> Drawn {
     for (at, size) in scaling.sizes.iter().enumerate() {
         let (left, right) = (at as f64 + 0.2, at as f64 + 0.8);
         let mut below = 0.0;
-        for ((id, _), color) in PARTS.iter().zip(COLORS) {
+        for (id, _, color) in &PARTS {
             let part = size.parts.iter().find(|part| part.id == *id);
             let part = part.map_or(0.0, |part| percent(size, part.observed_s));
             if part <= 0.0 {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Growth, at_median, costs};
+use super::{Growth, at_median};
 use crate::compare::{RootPlace, join, roots};
 use crate::matching::{self, Identity};
 use crate::rounded;
@@ -20,7 +20,7 @@ pub struct RootGrowth {
     pub places: Vec<Option<RootPlace>>,
     /// Waiting that it causes, rank-seconds; 0 where it is not found.
     pub severity_s: Vec<f64>,
-    /// The same in percent of all rank-seconds.
+    /// The same in percent of all time, as in the report.
     pub percent: Vec<f64>,
     /// Rank-seconds more than with ideal scaling of the smallest run's; negative if it shrank.
     pub lost_s: Vec<f64>,
@@ -52,7 +52,7 @@ pub fn rows(experiments: &[Experiment], growth: Growth) -> Option<Vec<RootGrowth
         });
         let percent = by_size().map(|(severity, experiment)| {
             let report = &experiment.runs[at_median(experiment)].report;
-            laggard_report::percent(*severity, costs::rank_seconds(report))
+            laggard_report::percent(*severity, report.sums().wall_s)
         });
         Some(RootGrowth {
             activity: any.activity.clone(),

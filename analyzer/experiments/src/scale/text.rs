@@ -24,9 +24,12 @@ pub fn render(scaling: &Scaling, options: &TextOptions) -> String {
         costs(&mut out, largest, options.top, screen, style);
         regions(&mut out, scaling, options.top, screen, style);
     }
-    if !scaling.notes.is_empty() {
+    let is_said = |note: &&String| scaling.crowded.as_ref() == Some(*note);
+    let notes = scaling.notes.iter().filter(|note| !is_said(note));
+    let notes: Vec<_> = notes.collect();
+    if !notes.is_empty() {
         out.push('\n');
-        for note in &scaling.notes {
+        for note in notes {
             labelled(&mut out, "Note", note, screen, style);
         }
     }
@@ -80,6 +83,9 @@ fn head(out: &mut String, scaling: &Scaling, screen: usize, style: Style) {
         );
         paragraph(out, &text, screen, style, Tone::Plain);
     }
+    if let Some(text) = &scaling.crowded {
+        paragraph(out, &format!("{text}."), screen, style, Tone::Caution);
+    }
     out.push('\n');
     let other = match scaling.scaling {
         Growth::Strong => "the problem grows with the ranks: --scaling weak",
@@ -90,6 +96,21 @@ fn head(out: &mut String, scaling: &Scaling, screen: usize, style: Style) {
         false => format!("as told; {}", scaling.because),
     };
     labelled(out, "Scaling", &text, screen, style);
+    if scaling
+        .sizes
+        .iter()
+        .any(|size| size.startup_shutdown_s > 0.0)
+    {
+        let ends = scaling.sizes.iter().map(|size| {
+            let time = duration(size.startup_shutdown_s);
+            format!("{time} on {}", plural(size.ranks.into(), "rank"))
+        });
+        let text = format!(
+            "Start-up and shut-down of all ranks together: {} (not counted here)",
+            ends.collect::<Vec<_>>().join(", ")
+        );
+        labelled(out, "Apart", &text, screen, style);
+    }
 }
 
 fn number(title: &str) -> Column<'_> {
@@ -154,6 +175,9 @@ fn lost(seconds: f64) -> String {
     }
 }
 
+/// Time of ranks that were started up later, or shut down earlier, in words.
+const OUTSIDE: &str = "Ranks that started up later or shut down earlier";
+
 /// A part in words.
 fn words_of(part: &Part) -> &'static str {
     match part.id {
@@ -163,8 +187,7 @@ fn words_of(part: &Part) -> &'static str {
         "communication" => "Communication, without waiting",
         "synchronization" => "Synchronisation, without waiting",
         "io" => "I/O",
-        "startup_shutdown" => "Start-up and shut-down",
-        _ => "Before the first call of ranks, after the last",
+        _ => OUTSIDE,
     }
 }
 
@@ -280,11 +303,7 @@ fn what(cost: &Cost) -> (String, String) {
         Kind::Bottleneck => (format!("{} in {operation}", cost.name), at),
         Kind::Operation if cost.name.is_empty() => ("Other calls".to_owned(), String::new()),
         Kind::Operation => (format!("{}, without waiting", cost.name), String::new()),
-        Kind::Ends => ("Start-up and shut-down".to_owned(), String::new()),
-        Kind::Outside => {
-            let what = "Before the first call of ranks, after the last";
-            (what.to_owned(), String::new())
-        }
+        Kind::Outside => (OUTSIDE.to_owned(), String::new()),
     }
 }
 

@@ -131,6 +131,7 @@ fn finding_row(number: u32, finding: &Bottleneck, roots: &[RootCause]) -> Findin
     let ranks = || laggard_report::rank_ranges(finding.ranks.iter().map(|share| share.rank));
     FindingRow {
         finding: number,
+        id: known(&finding.id),
         pattern: finding.pattern.clone(),
         call: finding.operation.clone(),
         type_: finding.operation_type.clone(),

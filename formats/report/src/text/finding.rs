@@ -1,5 +1,6 @@
 //! One finding as text.
 
+use super::plural;
 use super::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
 use crate::ranks::list_of_ranges;
 use crate::{Bottleneck, Cause, Report, SourceLocation, list_of_ranks, words};
@@ -12,6 +13,8 @@ const ROOTS: usize = 2;
 const HINTS: usize = 2;
 /// Ranges of ranks shown per finding.
 const RANGES: usize = 8;
+/// Larger ratios say no more than the times themselves.
+const MEANINGFUL: f64 = 100.0;
 /// Stands for the awaited rank if a rank was late itself.
 pub(crate) const ITSELF: &str = "itself";
 /// Width of the labels, columns.
@@ -119,8 +122,12 @@ pub(super) fn paragraph(
     screen: usize,
     style: Style,
 ) {
+    let id = match finding.id.is_empty() {
+        true => String::new(),
+        false => format!(" [{}]", finding.id),
+    };
     let title = format!(
-        "{number}. {} in {} at {}",
+        "{number}. {} in {} at {}{id}",
         finding.name,
         finding.operation,
         place(&finding.location)
@@ -177,13 +184,13 @@ pub(crate) fn lost(finding: &Bottleneck) -> String {
     let most = finding.rank_percent.filter(|_| finding.filter == "hotspot");
     let most = most.map(|part| format!(", up to {} of a rank's", percent(part)));
     let mut text = format!(
-        "{} ({} of all time{}) by {}, in {} of {} calls",
+        "{} ({} of all time{}) by {}, in {} of {}",
         duration(finding.severity_s),
         percent(finding.percent),
         most.unwrap_or_default(),
         ranks(finding, RANGES),
         count(finding.instances),
-        count(finding.calls)
+        plural(finding.calls, "call")
     );
     if let Some(between) = finding.inter_node_s
         && !finding.causes.is_empty()
@@ -191,27 +198,32 @@ pub(crate) fn lost(finding: &Bottleneck) -> String {
         let share = percent(crate::percent(between, finding.severity_s));
         text.push_str(&format!("; {share} of it for ranks on other hosts"));
     }
-    text.push_str(&format!(
-        "; a call takes {} on average",
-        duration(finding.mean_s)
-    ));
+    let mean = duration(finding.mean_s);
+    let range = finding.min_s.zip(finding.max_s);
+    text.push_str(&match range.filter(|_| finding.calls > 1) {
+        Some((least, most)) => format!(
+            "; a call takes {} to {}, {mean} on average",
+            duration(least),
+            duration(most)
+        ),
+        None => format!("; a call takes {mean} on average"),
+    });
     match (finding.baseline_s, finding.ratio) {
-        (Some(baseline), Some(ratio)) => text.push_str(&format!(
+        (Some(baseline), Some(ratio)) if ratio < MEANINGFUL => text.push_str(&format!(
             ", {} times the baseline of {}",
             three_digits(ratio),
             duration(baseline)
         )),
-        (Some(baseline), None) => {
+        (Some(baseline), _) => {
             text.push_str(&format!(", the baseline is {}", duration(baseline)));
         }
-        (None, Some(ratio)) if finding.filter == "hotspot" => text.push_str(&format!(
-            ", {} times the fastest of its kind",
-            three_digits(ratio)
-        )),
         (None, None) if finding.filter == "hotspot" => {
             text.push_str(", with nothing to compare it with");
         }
-        _ => {}
+        (None, _) => {}
+    }
+    if let Some([_, median, _]) = finding.quartiles_s {
+        text.push_str(&format!("; the median loss is {}", duration(median)));
     }
     if finding.confidence < 0.95 {
         text.push_str(&format!(

@@ -1,6 +1,7 @@
 //! The report as text for users: 80 to 120 columns, the most important first.
 
 pub(crate) mod finding;
+pub(crate) mod headline;
 mod moved;
 pub(crate) mod path;
 mod regions;
@@ -13,7 +14,7 @@ use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
 use crate::ranks::list_of_ranges;
-use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run, Traffic};
+use crate::{Anomaly, Bottleneck, Report, Run, Traffic};
 
 /// Options of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,74 +108,24 @@ pub(crate) fn size_of_run(run: &Run) -> String {
         many => format!(" on {many} hosts"),
     };
     format!(
-        "{}{hosts}, {}, {} calls",
+        "{}{hosts}, {}, {}",
         plural(run.ranks.into(), "rank"),
         duration(run.wall_time_s),
-        count(run.operations)
+        plural(run.operations, "call")
     )
 }
 
 fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
     let head = format!("{}: {}", command(&report.run), size_of_run(&report.run));
     paragraph(out, &head, screen, style, Tone::Strong);
-    let text = waiting(report);
+    let text = headline::waiting(report);
     let share = report.waiting_percent();
     paragraph(out, &text, screen, style, style::tone_of_percent(share));
     out.push('\n');
 }
 
-/// Share of waiting, its certainty, and its main place.
-pub(crate) fn waiting(report: &Report) -> String {
-    let unknown = report.unknown_waiting();
-    let wait = report.sums().wait_s;
-    let share = percent(report.waiting_percent());
-    // Only waits for a rank count, not slow calls of the library itself.
-    let worst = listed(report).iter().find(|found| !found.causes.is_empty());
-    let root = roots::listed(report).first();
-    let root = root.map(|root| {
-        let part = part_of(root.severity_s, wait);
-        format!("{part} of it because {}", roots::what(root))
-    });
-    let found = worst.map(|worst| {
-        format!(
-            "{} of it in {} at {}, {}for {}",
-            part_of(worst.severity_s, wait),
-            worst.operation,
-            finding::place(&worst.location),
-            by_itself(worst),
-            finding::late_rank(worst, &worst.causes[0])
-        )
-    });
-    let place = root.or(found);
-    let unexplained = self::unexplained(report);
-    let mut text = match (place, unknown.is_empty()) {
-        (Some(place), true) => format!("{share} of the time was spent waiting; {place}."),
-        (Some(place), false) => format!(
-            "At least {share} of the time was spent waiting (the rest is unknown: {unknown}); \
-             {place}."
-        ),
-        (None, true) if report.is_cut_off() => {
-            format!("{share} of the time was spent waiting, as far as the traces reach.")
-        }
-        (None, true) if unexplained.is_some() => {
-            format!("{share} of the time was spent waiting.")
-        }
-        (None, true) => format!("{share} of the time was spent waiting: nothing to report."),
-        (None, false) => {
-            format!("How much of the time was spent waiting is unknown: {unknown}.")
-        }
-    };
-    text.push_str(
-        &of_nobody(report, worst.map_or(0.0, |worst| worst.severity_s)).unwrap_or_default(),
-    );
-    text.push_str(&unexplained.unwrap_or_default());
-    text.push_str(&costly(report).unwrap_or_default());
-    text.push_str(&how_it_ended(report));
-    text
-}
-
 /// `4 ranks share 2 cores`, if they do.
-fn crowd(report: &Report) -> Option<String> {
+pub(crate) fn crowd(report: &Report) -> Option<String> {
     let crowd = report.run.crowd?;
     let hosts = match crowd.hosts {
         1 if report.run.hosts.len() <= 1 => String::new(),
@@ -188,120 +139,10 @@ fn crowd(report: &Report) -> Option<String> {
     ))
 }
 
-/// Unexplained time, if it is much.
-fn unexplained(report: &Report) -> Option<String> {
-    let sums = report.sums();
-    let calls = sums.in_calls?;
-    let share = crate::percent(calls.unexplained_s, sums.wall_s);
-    if share < MUCH_PERCENT && calls.unexplained_s <= sums.wait_s || share < NOTABLE_PERCENT {
-        return None;
-    }
-    let worst = listed(report).iter().find(|found| found.is_unexplained())?;
-    let why = match crowd(report) {
-        _ if crate::polls(&worst.operation) => ", which polls for what is not known".to_owned(),
-        Some(crowd) => format!("; {crowd}, so it probably is waiting for a core"),
-        None => String::new(),
-    };
-    Some(format!(
-        " {} of all time went by in calls unexplained, {} of it in {} at {}{why}.",
-        percent(share),
-        part_of(worst.severity_s, calls.unexplained_s),
-        worst.operation,
-        finding::place(&worst.location)
-    ))
-}
-
-/// Time lost while no rank was late, if it exceeds `waited`, the largest wait for a rank, s.
-fn of_nobody(report: &Report, waited: f64) -> Option<String> {
-    let is_such = |found: &&Bottleneck| found.causes.is_empty() && !found.is_unexplained();
-    let most = listed(report).iter().find(is_such)?;
-    (most.severity_s > waited && most.percent >= NOTABLE_PERCENT).then(|| {
-        format!(
-            " {} of all time went by in {} at {} while nobody was late ({}).",
-            percent(most.percent),
-            most.operation,
-            finding::place(&most.location),
-            most.name
-        )
-    })
-}
-
-/// The operation with the highest cost of the calls themselves, if it exceeds the largest
-/// finding.
-fn costly(report: &Report) -> Option<String> {
-    let sums = report.sums();
-    let calls = sums.in_calls?;
-    let share = |part| crate::percent(part, sums.wall_s);
-    let cost = |row: &OperationTimes| row.cost_s.unwrap_or(0.0);
-    let rows = report.operations.iter();
-    let most = rows.max_by(|a, b| cost(a).total_cmp(&cost(b)))?;
-    let largest = report
-        .bottlenecks
-        .first()
-        .map_or(0.0, |found| found.severity_s);
-    let part = most
-        .cost_s
-        .filter(|&part| part > largest && share(part) >= MUCH_PERCENT)?;
-    Some(format!(
-        " {} of all time is what calls cost without any waiting, {} of it {}.",
-        percent(share(calls.cost_s)),
-        part_of(part, calls.cost_s),
-        most.operation
-    ))
-}
-
-/// `by rank 3 `, for a finding in which a rank waited for itself.
-fn by_itself(found: &Bottleneck) -> String {
-    let cause = &found.causes[0];
-    match finding::late_rank(found, cause) == finding::ITSELF {
-        true => format!("by rank {} ", cause.rank),
-        false => String::new(),
-    }
-}
-
-/// Place where a run hung, or that it is unknown; empty for a run that ended.
-fn how_it_ended(report: &Report) -> String {
-    let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
-    let failed = of_kind("program_failed").next();
-    let failed = failed.map(|row| format!(" The program failed: {}.", row.detail));
-    how_ranks_ended(report) + &failed.unwrap_or_default()
-}
-
-/// The end of the program, as far as its ranks tell.
-fn how_ranks_ended(report: &Report) -> String {
-    let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
-    if let Some(deadlock) = of_kind("deadlock").next() {
-        return format!(" It ended in a deadlock: {}.", deadlock.detail);
-    }
-    let more = of_kind("cut_off_in").count().saturating_sub(1);
-    match of_kind("cut_off_in").next() {
-        Some(first) => {
-            let more = match more {
-                0 => String::new(),
-                more => format!(" ({} below)", plural(more as u64, "more such call")),
-            };
-            format!(" It did not end by itself: {}{more}.", first.detail)
-        }
-        None if report.is_cut_off() => {
-            " What happened in the end is not known: traces are cut off.".to_owned()
-        }
-        None => String::new(),
-    }
-}
-
 /// The findings to be listed.
 fn listed(report: &Report) -> &[Bottleneck] {
     let worth = |found: &Bottleneck| found.percent >= NEGLIGIBLE_PERCENT;
     &report.bottlenecks[..report.bottlenecks.partition_point(worth)]
-}
-
-/// Share of `part` in the whole, in words.
-fn part_of(part: f64, whole: f64) -> &'static str {
-    if part > 0.5 * whole {
-        "most"
-    } else {
-        "the largest part"
-    }
 }
 
 /// `1 rank`, `4 ranks`.
@@ -509,7 +350,7 @@ fn findings(
 pub(crate) fn below_hotspot(report: &Report) -> Option<String> {
     let below = report.below_hotspot.as_ref()?;
     Some(format!(
-        "{} hidden ({} of time): laggard analyze --all",
+        "{} hidden ({} of time); show them: laggard analyze --all",
         plural(below.findings, "smaller finding"),
         percent(below.percent),
     ))

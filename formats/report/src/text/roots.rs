@@ -49,7 +49,7 @@ pub(crate) fn what(root: &RootCause) -> String {
 }
 
 /// The calls at both ends of an activity.
-fn ends(
+pub(super) fn ends(
     operation: &str,
     location: &SourceLocation,
     until: Option<&RootSite>,

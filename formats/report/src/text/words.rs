@@ -33,7 +33,7 @@ pub fn size_of_run(run: &Run) -> String {
 
 /// Share of waiting, its certainty, and its main place.
 pub fn verdict(report: &Report) -> String {
-    text::waiting(report)
+    text::headline::waiting(report)
 }
 
 /// `exchange.c:42 exchange_halo`, or the known part of it; `comm.c:91 exchange via
@@ -91,6 +91,11 @@ pub fn ranks_of_set(set: &str, most: usize) -> String {
 /// notable time.
 pub fn start_and_end(report: &Report) -> Option<String> {
     text::start_and_end(report)
+}
+
+/// `4 ranks share 2 cores`, if they do.
+pub fn crowd(report: &Report) -> Option<String> {
+    text::crowd(report)
 }
 
 /// Number of findings hidden because they cost no rank much of its time, and their loss.

@@ -280,6 +280,8 @@ tables! {
     FindingRow / FindingColumns = "findings" {
         /// Number in the report, from 1.
         finding: u32,
+        /// Id, the same in all reports about the trace.
+        id: Option<String>,
         /// Pattern.
         pattern: String,
         /// Name of the call that lost time.

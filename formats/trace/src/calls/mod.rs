@@ -307,6 +307,25 @@ impl Call {
         self.number == user::REGION || self.number as usize >= NUMBERS
     }
 
+    /// Whether it returns before its data has moved: another call completes what it starts.
+    pub fn starts(&self) -> bool {
+        use GenericType::*;
+        if self.is_shmem() {
+            return self.name.ends_with("_nbi");
+        }
+        // By the standard's names; probes move nothing, and meetings only start in MPI_Ibarrier.
+        let is_immediate = self.name.starts_with("MPI_I") && !self.name.ends_with("probe");
+        match self.generic {
+            OneSidedPut | OneSidedGet | OneSidedAtomic => true,
+            TwoSidedSend | TwoSidedReceive | GroupComm => {
+                is_immediate || self.name.starts_with("MPI_Start")
+            }
+            GroupSync => self.name == "MPI_Ibarrier",
+            Io => self.name.starts_with("MPI_File_i") || self.name.ends_with("_begin"),
+            _ => false,
+        }
+    }
+
     /// Whether it works on unsigned integers.
     pub fn is_unsigned(&self) -> bool {
         // Type numbers, see `shmem_types!`; functions without a type come before these.
@@ -349,6 +368,50 @@ mod tests {
                 .all(|row| call(row.number).unwrap().name == row.name)
         );
         assert!(call(0).is_none() && call(u16::MAX).is_none());
+    }
+
+    #[test]
+    fn what_starts_is_completed_by_another_call() {
+        let starts = |name: &str| {
+            let call = CALLS.iter().find(|call| call.name == name);
+            call.unwrap_or_else(|| panic!("{name}")).starts()
+        };
+        for name in [
+            "MPI_Isend",
+            "MPI_Irecv",
+            "MPI_Imrecv",
+            "MPI_Start",
+            "MPI_Startall",
+            "MPI_Iallreduce",
+            "MPI_Ibarrier",
+            "MPI_Ineighbor_alltoall",
+            "MPI_Put",
+            "MPI_Rget",
+            "MPI_File_iread",
+            "MPI_File_write_all_begin",
+            "shmem_put32_nbi",
+        ] {
+            assert!(starts(name), "{name}");
+        }
+        for name in [
+            "MPI_Send",
+            "MPI_Recv",
+            "MPI_Iprobe",
+            "MPI_Improbe",
+            "MPI_Init",
+            "MPI_Intercomm_merge",
+            "MPI_Send_init",
+            "MPI_Allreduce",
+            "MPI_Wait",
+            "MPI_File_read_all",
+            "MPI_File_read_all_end",
+            "shmem_put32",
+            "shmem_iget32",
+            "shmem_barrier_all",
+            "write",
+        ] {
+            assert!(!starts(name), "{name}");
+        }
     }
 
     #[test]

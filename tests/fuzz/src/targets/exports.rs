@@ -47,7 +47,7 @@ fn all(events: &Events, report: &Report, out: &Path) {
     for format in [TableFormat::Parquet, TableFormat::Arrow] {
         write(&mut || export::tables(events, report, format, out));
     }
-    for around in [None, Some(1)] {
+    for around in [None, Some("1".to_owned())] {
         let choice = Choice {
             around,
             ..Choice::default()

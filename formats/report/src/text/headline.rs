@@ -1,0 +1,278 @@
+//! The headline: how much waiting there is, and who is to blame for it in the end.
+
+use super::style::percent;
+use super::{MUCH_PERCENT, NOTABLE_PERCENT, crowd, finding, listed, plural, roots};
+use crate::ranks::list_of_ranges;
+use crate::{Bottleneck, OperationTimes, Report, RootCause, Victim, has_rank, list_of_ranks};
+
+/// Ranges of ranks named.
+const RANGES: usize = 4;
+/// A root cause that starts nearly all waiting.
+const NEARLY_ALL: f64 = 0.9;
+/// Part of a root cause that is worth a word.
+const NOTABLE: f64 = 0.05;
+/// Part of the time for which a rank was late, in which it waited itself, from which on it only
+/// passes that on.
+const PASSED_ON: f64 = 0.5;
+
+/// Share of waiting, its certainty, its cause, and who waits for it.
+pub(crate) fn waiting(report: &Report) -> String {
+    let unknown = report.unknown_waiting();
+    let wait = report.sums().wait_s;
+    let share = percent(report.waiting_percent());
+    // Only waits for a rank count, not slow calls of the library itself.
+    let worst = listed(report).iter().find(|found| !found.causes.is_empty());
+    let root = roots::listed(report).first();
+    let root = root.map(|root| format!(" {}", blamed(report, root, wait)));
+    let found = worst.map(|worst| {
+        let part = part_of(worst.severity_s, wait);
+        format!(
+            " {}{} of it is in {} at {}, {}for {}.",
+            part[..1].to_uppercase(),
+            &part[1..],
+            worst.operation,
+            finding::place(&worst.location),
+            by_itself(worst),
+            finding::late_rank(worst, &worst.causes[0])
+        )
+    });
+    let place = root.or(found);
+    let unexplained = unexplained(report);
+    let mut text = match (place, unknown.is_empty()) {
+        (Some(place), true) => format!("{share} of rank time is waiting.{place}"),
+        (Some(place), false) => format!(
+            "At least {share} of rank time is waiting (the rest is unknown: {unknown}).{place}"
+        ),
+        (None, true) if report.is_cut_off() => {
+            format!("{share} of rank time is waiting, as far as the traces reach.")
+        }
+        (None, true) if unexplained.is_some() => format!("{share} of rank time is waiting."),
+        (None, true) => format!("{share} of rank time is waiting: nothing to report."),
+        (None, false) => format!("How much of rank time is waiting is unknown: {unknown}."),
+    };
+    text.push_str(
+        &of_nobody(report, worst.map_or(0.0, |worst| worst.severity_s)).unwrap_or_default(),
+    );
+    text.push_str(&unexplained.unwrap_or_default());
+    text.push_str(&costly(report).unwrap_or_default());
+    text.push_str(&how_it_ended(report));
+    text
+}
+
+/// `Cause: rank 3 computes 3.0x as long as the others before MPI_Send at stencil.c:12 main. Ranks
+/// 0-2 wait in MPI_Waitall at stencil.c:14 main; rank 1 only passes the delay on.`
+fn blamed(report: &Report, root: &RootCause, wait: f64) -> String {
+    let what = match root.severity_s {
+        nearly_all if nearly_all >= NEARLY_ALL * wait => "Cause".to_owned(),
+        part => {
+            let which = if part > 0.5 * wait { "Main" } else { "Largest" };
+            format!("{which} cause ({})", percent(root.percent))
+        }
+    };
+    let mut text = format!("{what}: {}.", doing(root, report.run.ranks));
+    // Ranks that take longer in the call in which they wait for each other are named once.
+    let is_other = |victim: &&Victim| {
+        (&victim.operation, &victim.location) != (&root.operation, &root.location)
+            || root.until.is_some()
+    };
+    if let Some(victim) = root.victims.first().filter(is_other) {
+        let ranks = list_of_ranges(&victim.rank_set, RANGES);
+        text.push_str(&format!(
+            " {}{} {} in {} at {}",
+            ranks[..1].to_uppercase(),
+            &ranks[1..],
+            agree(&ranks, "waits", "wait"),
+            victim.operation,
+            finding::place(&victim.location)
+        ));
+        let between = passing_on(report, root);
+        if !between.is_empty() {
+            let ranks = list_of_ranks(between, RANGES);
+            let passes = agree(&ranks, "passes", "pass");
+            text.push_str(&format!("; {ranks} only {passes} the delay on"));
+        }
+        text.push('.');
+    }
+    text
+}
+
+/// What these ranks do.
+fn doing(root: &RootCause, all: u32) -> String {
+    let ranks = list_of_ranges(&root.rank_set, RANGES);
+    let others = match (0..all).all(|rank| has_rank(&root.rank_set, rank)) {
+        true => "those that wait",
+        false => "the others",
+    };
+    let (begin, until) = roots::ends(&root.operation, &root.location, root.until.as_ref());
+    match (root.activity.as_str(), until) {
+        ("computation", until) => {
+            let place = until.map_or_else(
+                || format!("in {}", finding::place(&root.location)),
+                |until| format!("before {until}"),
+            );
+            let computes = agree(&ranks, "computes", "compute");
+            format!("{ranks} {computes} {} {others} {place}", longer(root))
+        }
+        ("latency", Some(until)) => {
+            let comes = agree(&ranks, "comes", "come");
+            format!("{until} takes longer than {ranks} {comes} late with {begin}")
+        }
+        _ => {
+            let takes = agree(&ranks, "takes", "take");
+            format!("{ranks} {takes} {} {others} in {begin}", longer(root))
+        }
+    }
+}
+
+/// `3.0x as long as`, as far as that is known.
+fn longer(root: &RootCause) -> &str {
+    // `computed 3.0x as long as those that waited, in the mean …`
+    let did = root.because.split_once(" those that waited,");
+    let did = did.map(|(did, _)| did.strip_prefix("computed ").unwrap_or(did));
+    let did = did.map(|did| {
+        let was_in = did
+            .strip_prefix("was in ")
+            .and_then(|did| did.split_once(' '));
+        was_in.map_or(did, |(_, longer)| longer)
+    });
+    did.filter(|did| did.ends_with(" as long as") || did.ends_with(" longer than"))
+        .unwrap_or("longer than")
+}
+
+/// Ranks that others wait for because of it, and that mostly wait themselves.
+fn passing_on(report: &Report, root: &RootCause) -> Vec<u32> {
+    let is_of = |found: &&Bottleneck| {
+        let first = found.root_causes.first();
+        first.is_some_and(|first| first.id == root.id)
+    };
+    let causes = report.bottlenecks.iter().filter(is_of);
+    let causes = causes.flat_map(|found| &found.causes);
+    let passes = causes.filter(|cause| {
+        let waited = cause.wait_s.unwrap_or(0.0);
+        waited > PASSED_ON * cause.severity_s
+            && cause.severity_s >= NOTABLE * root.severity_s
+            && !has_rank(&root.rank_set, cause.rank)
+    });
+    let mut ranks: Vec<u32> = passes.map(|cause| cause.rank).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
+}
+
+/// The verb for one rank or several.
+fn agree<'w>(ranks: &str, one: &'w str, several: &'w str) -> &'w str {
+    match ranks.starts_with("ranks ") {
+        true => several,
+        false => one,
+    }
+}
+
+/// Unexplained time, if it is much.
+fn unexplained(report: &Report) -> Option<String> {
+    let sums = report.sums();
+    let calls = sums.in_calls?;
+    let share = crate::percent(calls.unexplained_s, sums.wall_s);
+    if share < MUCH_PERCENT && calls.unexplained_s <= sums.wait_s || share < NOTABLE_PERCENT {
+        return None;
+    }
+    let worst = listed(report).iter().find(|found| found.is_unexplained())?;
+    let why = match crowd(report) {
+        _ if crate::polls(&worst.operation) => ", which polls for what is not known".to_owned(),
+        Some(crowd) => format!("; {crowd}, so it probably is waiting for a core"),
+        None => String::new(),
+    };
+    Some(format!(
+        " {} of all time went by in calls unexplained, {} of it in {} at {}{why}.",
+        percent(share),
+        part_of(worst.severity_s, calls.unexplained_s),
+        worst.operation,
+        finding::place(&worst.location)
+    ))
+}
+
+/// Time lost while no rank was late, if it exceeds `waited`, the largest wait for a rank, s.
+fn of_nobody(report: &Report, waited: f64) -> Option<String> {
+    let is_such = |found: &&Bottleneck| found.causes.is_empty() && !found.is_unexplained();
+    let most = listed(report).iter().find(is_such)?;
+    (most.severity_s > waited && most.percent >= NOTABLE_PERCENT).then(|| {
+        format!(
+            " {} of all time went by in {} at {} while nobody was late ({}).",
+            percent(most.percent),
+            most.operation,
+            finding::place(&most.location),
+            most.name
+        )
+    })
+}
+
+/// The operation with the highest cost of the calls themselves, if it exceeds the largest
+/// finding.
+fn costly(report: &Report) -> Option<String> {
+    let sums = report.sums();
+    let calls = sums.in_calls?;
+    let share = |part| crate::percent(part, sums.wall_s);
+    let cost = |row: &OperationTimes| row.cost_s.unwrap_or(0.0);
+    let rows = report.operations.iter();
+    let most = rows.max_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+    let largest = report
+        .bottlenecks
+        .first()
+        .map_or(0.0, |found| found.severity_s);
+    let part = most
+        .cost_s
+        .filter(|&part| part > largest && share(part) >= MUCH_PERCENT)?;
+    Some(format!(
+        " {} of all time is what calls cost without any waiting, {} of it {}.",
+        percent(share(calls.cost_s)),
+        part_of(part, calls.cost_s),
+        most.operation
+    ))
+}
+
+/// `by rank 3 `, for a finding in which a rank waited for itself.
+fn by_itself(found: &Bottleneck) -> String {
+    let cause = &found.causes[0];
+    match finding::late_rank(found, cause) == finding::ITSELF {
+        true => format!("by rank {} ", cause.rank),
+        false => String::new(),
+    }
+}
+
+/// Place where a run hung, or that it is unknown; empty for a run that ended.
+fn how_it_ended(report: &Report) -> String {
+    let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
+    let failed = of_kind("program_failed").next();
+    let failed = failed.map(|row| format!(" The program failed: {}.", row.detail));
+    how_ranks_ended(report) + &failed.unwrap_or_default()
+}
+
+/// The end of the program, as far as its ranks tell.
+fn how_ranks_ended(report: &Report) -> String {
+    let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
+    if let Some(deadlock) = of_kind("deadlock").next() {
+        return format!(" It ended in a deadlock: {}.", deadlock.detail);
+    }
+    let more = of_kind("cut_off_in").count().saturating_sub(1);
+    match of_kind("cut_off_in").next() {
+        Some(first) => {
+            let more = match more {
+                0 => String::new(),
+                more => format!(" ({} below)", plural(more as u64, "more such call")),
+            };
+            format!(" It did not end by itself: {}{more}.", first.detail)
+        }
+        None if report.is_cut_off() => {
+            " What happened in the end is not known: traces are cut off.".to_owned()
+        }
+        None => String::new(),
+    }
+}
+
+/// Share of `part` in the whole, in words.
+fn part_of(part: f64, whole: f64) -> &'static str {
+    if part > 0.5 * whole {
+        "most"
+    } else {
+        "the largest part"
+    }
+}
