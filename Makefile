@@ -35,7 +35,7 @@ build-mpich:
 # Lays out what was built below PREFIX. Nothing there knows its place. Needs no root, and no cargo.
 PREFIX ?= /usr/local
 install uninstall:
-	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" packaging/install.sh $@ $(BUILT)
+	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" analyzer/packaging/install.sh $@ $(BUILT)
 
 # The licences of what is linked in.
 $(BUILT)/third-party.txt: Cargo.lock
@@ -44,7 +44,7 @@ $(BUILT)/third-party.txt: Cargo.lock
 
 # A tarball to unpack anywhere, and a Debian package, in $(BUILT)/dist: for every MPI that there is.
 dist deb: build $(if $(shell command -v mpicc.mpich),build-mpich) $(BUILT)/third-party.txt
-	packaging/dist.sh $(if $(filter deb,$@),debian,tarball) $(BUILT)
+	analyzer/packaging/dist.sh $(if $(filter deb,$@),debian,tarball) $(BUILT)
 
 # What `make dist` and `make deb` make, on new systems without MPI, with one, and with both. Needs root.
 check-install: dist deb

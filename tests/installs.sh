@@ -131,10 +131,10 @@ wheels() {
 
 # Without root, into a prefix of the user's.
 as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
-if as_nobody test -r "$built/release/laggard" -a -r "$here/../packaging/install.sh"; then
+if as_nobody test -r "$built/release/laggard" -a -r "$here/../analyzer/packaging/install.sh"; then
     prefix=$(as_nobody mktemp -d /tmp/laggard-prefix-XXXX)
     for what in install uninstall; do
-        PREFIX=$prefix as_nobody "$here/../packaging/install.sh" $what "$built"
+        PREFIX=$prefix as_nobody "$here/../analyzer/packaging/install.sh" $what "$built"
         [ $what = uninstall ] || as_nobody "$prefix/bin/laggard" --version >/dev/null
     done
     [ -z "$(find "$prefix" -type f)" ]

@@ -17,9 +17,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// `packaging/install.sh`, as `make install` calls it.
+/// `analyzer/packaging/install.sh`, as `make install` calls it.
 fn make(bench: &Bench, what: &str, prefix: &Path, destination: &str) -> Outcome {
-    let mut script = Command::new(root().join("packaging/install.sh"));
+    let mut script = Command::new(root().join("analyzer/packaging/install.sh"));
     script.arg(what).arg(target());
     script.env("PREFIX", prefix).env("DESTDIR", destination);
     process::run(&mut script, TIMEOUT, &bench.path(what)).expect_success()
@@ -68,6 +68,7 @@ fn an_installation_is_whole_and_can_be_removed() {
         "share/bash-completion/completions/laggard",
         "share/zsh/site-functions/_laggard",
         "share/fish/vendor_completions.d/laggard.fish",
+        "share/laggard/python/pyproject.toml",
         "share/doc/laggard/LICENSE-MIT",
         "share/doc/laggard/CHANGELOG.md",
         "share/doc/laggard/analyzer/docs/options.md",

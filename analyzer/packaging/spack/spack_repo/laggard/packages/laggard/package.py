@@ -1,4 +1,4 @@
-# spack repo add packaging/spack/spack_repo/laggard
+# spack repo add analyzer/packaging/spack/spack_repo/laggard
 # spack develop --path $PWD laggard@0.1.0; spack install laggard ^openmpi
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
 

@@ -9,7 +9,7 @@ set -euo pipefail
 
 what=${1:?install or uninstall}
 built=$(cd "${2:?the directory of the built files}" && pwd)
-source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 prefix=${PREFIX:-/usr/local}
 root=${DESTDIR:-}$prefix
 
@@ -84,9 +84,16 @@ put 644 "$pages/laggard.fish" share/fish/vendor_completions.d/laggard.fish
     while read -r page; do
         put 644 "$source/$page" "share/doc/laggard/${page#./}"
     done
+
+# The Python package, for `pip install PREFIX/share/laggard/python`.
+(cd "$source/formats" && find python -type f ! -path '*/__pycache__/*' ! -path '*.egg-info/*') |
+    while read -r file; do
+        put 644 "$source/formats/$file" "share/laggard/$file"
+    done
+
 if [ -f "$built/third-party.txt" ]; then
     put 644 "$built/third-party.txt" share/doc/laggard/third-party.txt
 fi
 
 version=$("$command" --version | cut -d' ' -f2)
-put 644 "$source/packaging/modulefile" "share/modulefiles/laggard/$version"
+put 644 "$source/analyzer/packaging/modulefile" "share/modulefiles/laggard/$version"
