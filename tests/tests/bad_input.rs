@@ -165,7 +165,7 @@ fn missing_and_empty_directories() {
 fn wrong_usage() {
     let bench = Bench::beside("wrong-usage");
     let cases: [&[&str]; 4] = [
-        &["analyze"],
+        &["compare", "x"],
         &["nonsense"],
         &["analyze", "x", "--no-such-option"],
         &[],

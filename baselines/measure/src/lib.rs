@@ -1,6 +1,6 @@
 //! Measures what operations cost on this machine: `laggard baseline`.
 //!
-//! *Purpose.* A [`Table`] with the time of each call when nobody is late.
+//! *Purpose.* A [`laggard_baselines::Table`] with the time of each call when nobody is late.
 //!
 //! *Data flow.* The job has the collector preloaded. Rank 0 names one cell after
 //! the other: a benchmark (`benchmarks`), a group, a size (`plan`). Its members repeat it, and

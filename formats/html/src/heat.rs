@@ -9,9 +9,11 @@ use crate::text::{amount, sentence};
 
 /// Width, and where the map begins and ends.
 const WIDE: f64 = 1000.0;
-const LEFT: f64 = 90.0;
+const LEFT: f64 = 110.0;
 const RIGHT: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
+/// Room above for the label of a flat first row.
+const TOP: f64 = 10.0;
 /// Height of all rows, and the least and most of one.
 const HIGH: f64 = 320.0;
 const ROW: (f64, f64) = (6.0, 22.0);
@@ -83,7 +85,7 @@ fn map(rows: &[WaitingRanks], parts: usize, wall: f64) -> Markup {
     let x = |time: f64| LEFT + time / wall.max(f64::MIN_POSITIVE) * (WIDE - LEFT - RIGHT);
     let labels = (LABEL / high).ceil() as usize;
     html! {
-        svg.map viewBox=(format!("0 0 {WIDE} {}", bottom + BOTTOM)) role="img" aria-label=(told(rows)) {
+        svg.map viewBox=(format!("0 -{TOP} {WIDE} {}", TOP + bottom + BOTTOM)) role="img" aria-label=(told(rows)) {
             @for shade in 1..=SHADES {
                 @let path = cells(rows, shade, (step, high));
                 @if !path.is_empty() {
@@ -149,9 +151,9 @@ mod tests {
         let rows = [row("0", &[1.0, 1.0, 0.0]), row("1", &[0.5, 0.01, 1.0])];
         assert_eq!(
             cells(&rows, 8, (10.0, 6.0)),
-            "M90 0h20v6h-20zM110 6h10v6h-10z"
+            "M110 0h20v6h-20zM130 6h10v6h-10z"
         );
-        assert_eq!(cells(&rows, 4, (10.0, 6.0)), "M90 6h10v6h-10z");
+        assert_eq!(cells(&rows, 4, (10.0, 6.0)), "M110 6h10v6h-10z");
         // What is not worth a shade is left white.
         assert_eq!(shade(0.01), 0);
         assert_eq!(shade(f64::NAN), 0);
