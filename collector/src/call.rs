@@ -126,8 +126,7 @@ impl Call {
         let stream = unsafe { (*self.thread).stream.as_mut().unwrap_unchecked() };
         self.path = stream.path(&self.site);
         let subject = subject(stream);
-        self.enter = clock::now();
-        stream.enters(self.enter, self.number, self.path, &subject);
+        self.enter = stream.enters(self.number, self.path, &subject);
         self.release();
     }
 
@@ -142,7 +141,8 @@ impl Call {
         self.add_inside();
         let is_recorded = self.claim();
         if is_recorded {
-            self.stream().returns();
+            let (enter, leave) = (self.enter, self.leave);
+            self.stream().returns(enter, leave);
         }
         is_recorded
     }

@@ -20,6 +20,19 @@ pub fn thread_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The clock of the calling thread's time on the processor, which other threads may read.
+pub fn of_this_thread() -> Option<libc::clockid_t> {
+    let mut clock = 0;
+    // SAFETY: the calling thread, and a variable for the clock.
+    let found = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) };
+    (found == 0).then_some(clock)
+}
+
+/// Such a clock, ns; 0 if its thread has ended.
+pub fn of_thread_ns(clock: libc::clockid_t) -> u64 {
+    read(clock)
+}
+
 /// `CLOCK_REALTIME`, ns.
 pub fn unix_ns() -> u64 {
     read(libc::CLOCK_REALTIME)

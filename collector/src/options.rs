@@ -48,6 +48,8 @@ pub struct Options {
     pub paused: bool,
     /// Whether POSIX I/O is recorded.
     pub posix_io: bool,
+    /// Whether it is told what stretches of computation were beside work.
+    pub processor_time: bool,
     /// Time between clock measurements; zero = only at the start and the end.
     pub sync_interval: Duration,
     /// Operation map: all instances of its regions are recorded.
@@ -67,6 +69,7 @@ impl Default for Options {
             file_per: FilePer::Location,
             paused: false,
             posix_io: true,
+            processor_time: true,
             sync_interval: Duration::ZERO,
             operation_map: None,
             log: Level::Warn,
@@ -181,6 +184,19 @@ const ROWS: &[Row] = &[
             Some(())
         },
         show: |options| u8::from(options.posix_io).to_string(),
+    },
+    Row {
+        name: "LAGGARD_PROCESSOR_TIME",
+        values: "0 or 1",
+        set: |options, value| {
+            options.processor_time = match value.to_str()? {
+                "0" => false,
+                "1" => true,
+                _ => return None,
+            };
+            Some(())
+        },
+        show: |options| u8::from(options.processor_time).to_string(),
     },
     Row {
         name: "LAGGARD_SYNC_INTERVAL_S",

@@ -205,6 +205,7 @@ fn record(
         file_per: options.file_per,
         depth: options.callpath_depth,
         records: options.mode == Mode::Trace,
+        processor_time: options.processor_time,
     });
     let (world, own) = groups::start(rank, size);
     let prepared = claim::make_directory(&settings.directory).and_then(|()| memory::set_aside());
@@ -231,6 +232,7 @@ fn record(
     }
     let stream = call.stream();
     stream.properties(&program::properties(options, rank));
+    stream.define_least_stretch();
     stream.define_named(world, b"MPI_COMM_WORLD");
     stream.define_named(own, b"MPI_COMM_SELF");
     stream.clock(&[point]);

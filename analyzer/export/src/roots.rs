@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use laggard_engine::events::{Events, Operation};
+use laggard_engine::events::{Events, OUTSIDE, Operation};
 use laggard_patterns::PatternId;
 use laggard_report::{Report, RootCause, SourceLocation, has_rank};
 use laggard_trace::calls::{CALLS, Call};
@@ -58,7 +58,7 @@ impl<'r> Roots<'r> {
             let until = root.until.as_ref();
             let until = until.and_then(|until| site(&until.operation, &until.location));
             match (&*root.activity, begin, until) {
-                ("computation", Some(begin), Some(until)) => {
+                (activity, Some(begin), Some(until)) if is_outside(activity) => {
                     roots.of_stretches.entry((begin, until)).or_insert(at);
                 }
                 ("io" | "call", Some(call), _) => {
@@ -198,7 +198,13 @@ impl Follower<'_> {
 /// `rc1: computation`, `rc2: MPI_File_write`.
 pub fn title(root: &RootCause) -> String {
     match &*root.activity {
-        "computation" | "latency" => format!("{}: {}", root.id, root.activity),
+        "latency" => format!("{}: latency", root.id),
+        activity if is_outside(activity) => format!("{}: {activity}", root.id),
         _ => format!("{}: {}", root.id, root.operation),
     }
+}
+
+/// Whether an activity is between two calls.
+fn is_outside(activity: &str) -> bool {
+    activity == "computation" || OUTSIDE.iter().any(|part| part.name() == activity)
 }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use laggard_trace::calls::{self, GenericType, number};
 use laggard_trace::{
-    ALL_PES, Communicator, Definitions, Endpoint, Event, Neighbours, OUTCOME_CANCELLED, PEER_ANY,
-    PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
+    ALL_PES, Beside, Communicator, Definitions, Endpoint, Event, Neighbours, OUTCOME_CANCELLED,
+    PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
 };
 
 /// Numbers the requests of a location.
@@ -95,6 +95,23 @@ pub fn write(
     }
     if let Some(ticks) = event.off {
         write!(out, " off_ticks={ticks}")?;
+    }
+    let Beside {
+        blocked,
+        preempted,
+        kernel,
+        faults: [minor, major],
+    } = event.beside;
+    for (name, number) in [
+        ("blocked_ticks", blocked),
+        ("preempted_ticks", preempted),
+        ("kernel_ticks", kernel),
+        ("minor_faults", minor.into()),
+        ("major_faults", major.into()),
+    ] {
+        if number > 0 {
+            write!(out, " {name}={number}")?;
+        }
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 use laggard_baselines::{Baseline, Table};
-use laggard_engine::events::Events;
+use laggard_engine::events::{Events, OUTSIDE};
 use laggard_patterns::rules::Repair;
 use laggard_report::{Report, RootCause};
 use laggard_trace::calls;
@@ -171,12 +171,15 @@ impl Effects {
         root: &RootCause,
     ) -> Result<()> {
         let members = recorded(events, &root.rank_set)?;
+        let part = OUTSIDE.iter().position(|part| part.name() == root.activity);
+        if part.is_some() || root.activity == "computation" {
+            let share = self
+                .shares
+                .add_between(stretch(events, root)?, part, members);
+            effect.shared.push(share);
+            return Ok(());
+        }
         match root.activity.as_str() {
-            "computation" => {
-                let (begin, until) = stretch(events, root)?;
-                let share = self.shares.add_between(begin, until, members);
-                effect.shared.push(share);
-            }
             "call" | "io" => {
                 let call = Sites::new(events, &root.operation, &root.location);
                 effect.calls.push(LongCall::new(call, members));

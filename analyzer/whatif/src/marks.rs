@@ -3,6 +3,8 @@
 
 use rustc_hash::FxHashMap;
 
+use laggard_engine::events::OUTSIDE;
+
 use crate::reader::Site;
 
 /// A set of scenarios, or of shares, by number; all from 63 on are one.
@@ -33,4 +35,8 @@ pub struct Gap {
     pub after: Site,
     pub from: i64,
     pub to: i64,
+    /// Parts of it, see [`Operation::beside`].
+    ///
+    /// [`Operation::beside`]: laggard_engine::events::Operation::beside
+    pub beside: [i64; OUTSIDE.len()],
 }

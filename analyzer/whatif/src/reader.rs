@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use laggard_engine::events::{Events, GroupKind, NONE, Operation, Operations};
+use laggard_engine::events::{Events, GroupKind, NONE, OUTSIDE, Operation, Operations};
 use laggard_trace::calls::{Call as Row, GenericType, Shape};
 use laggard_trace::flags;
 
@@ -55,6 +55,8 @@ pub struct Call {
     pub peer: i32,
     /// Its signature, by number in its location.
     pub signature: u32,
+    /// Parts of the time since the call before, see [`Operation::beside`].
+    pub beside: [i64; OUTSIDE.len()],
     pub kind: Kind,
 }
 
@@ -106,6 +108,7 @@ impl<'e> Reader<'e> {
                     false => operation.receive.peer,
                 },
                 signature,
+                beside: operation.beside,
                 kind,
             });
             ControlFlow::Break(())

@@ -15,8 +15,9 @@ use crate::reader::{Call, Reader, Site};
 enum What {
     /// In a place.
     Place(Place),
-    /// After one call and before another.
-    Between(Sites, Sites),
+    /// After one call and before another: what is computation, or the part with this number in
+    /// [`OUTSIDE`](laggard_engine::events::OUTSIDE).
+    Between(Sites, Sites, Option<usize>),
 }
 
 impl What {
@@ -24,8 +25,14 @@ impl What {
     fn part(&self, gap: &Gap) -> i64 {
         match self {
             What::Place(place) => place.part(gap.location, gap.after.1, gap.from, gap.to),
-            What::Between(begin, until) if begin.has(gap.before) && until.has(Some(gap.after)) => {
-                (gap.to - gap.from).max(0)
+            What::Between(begin, until, part)
+                if begin.has(gap.before) && until.has(Some(gap.after)) =>
+            {
+                let whole = (gap.to - gap.from).max(0);
+                match part {
+                    Some(part) => gap.beside[*part].clamp(0, whole),
+                    None => (whole - gap.beside.iter().sum::<i64>()).max(0),
+                }
             }
             What::Between(..) => 0,
         }
@@ -35,7 +42,7 @@ impl What {
     fn may_be(&self, before: Site, after: Site) -> bool {
         match self {
             What::Place(place) => place.has_path(after.1) || place.has_regions(),
-            What::Between(begin, until) => begin.has(Some(before)) && until.has(Some(after)),
+            What::Between(begin, until, _) => begin.has(Some(before)) && until.has(Some(after)),
         }
     }
 }
@@ -70,9 +77,15 @@ impl Shares {
         share
     }
 
-    /// Adds computation between two calls; only that of members changes, and only to less.
-    pub fn add_between(&mut self, begin: Sites, until: Sites, members: Vec<bool>) -> usize {
-        self.add(What::Between(begin, until), members, None, true)
+    /// Adds computation between two calls, or the `part` of the time between them with this number in
+    /// [`OUTSIDE`](laggard_engine::events::OUTSIDE); only that of members changes, and only to less.
+    pub fn add_between(
+        &mut self,
+        (begin, until): (Sites, Sites),
+        part: Option<usize>,
+        members: Vec<bool>,
+    ) -> usize {
+        self.add(What::Between(begin, until, part), members, None, true)
     }
 
     /// The same; what members have is shared by all of these.
@@ -83,7 +96,7 @@ impl Shares {
         members: Vec<bool>,
         all: Vec<bool>,
     ) -> usize {
-        self.add(What::Between(begin, until), members, Some(all), true)
+        self.add(What::Between(begin, until, None), members, Some(all), true)
     }
 
     fn add(
@@ -126,8 +139,8 @@ impl Shares {
                     let other = share.kind(location);
                     let (sum, count) = &mut epochs[ahead.epoch][other];
                     *sum = sum.saturating_add(own);
-                    *count += i64::from(own > 0 || share.all.is_some());
-                    has_any[at] |= own > 0;
+                    *count += i64::from(own > 0 || share.all.is_some() || share.is_part());
+                    has_any[at] |= own > 0 || share.is_part();
                 }
                 if ahead.is_over {
                     break;
@@ -180,6 +193,11 @@ impl Shares {
 const KINDS: usize = 3;
 
 impl Share {
+    /// Whether it is not computation: most locations have nothing of it, and count.
+    fn is_part(&self) -> bool {
+        matches!(self.what, What::Between(.., Some(_)))
+    }
+
     /// What a location is, below [`KINDS`].
     fn kind(&self, location: usize) -> usize {
         match &self.all {
@@ -266,6 +284,7 @@ impl<'e> Ahead<'e> {
                         after: last,
                         from: *from,
                         to: call.enter,
+                        beside: call.beside,
                     };
                     for (at, own) in self.own.iter_mut().enumerate() {
                         if marks & mark(at) != 0 {

@@ -53,6 +53,7 @@ impl Sweep<'_> {
                     after: last,
                     from: lane.since,
                     to: lane.since + length,
+                    beside: call.beside,
                 };
                 self.change(lane, &gap, marks, counts);
             }

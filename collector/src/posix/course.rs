@@ -89,6 +89,31 @@ impl Course {
         Some(course)
     }
 
+    /// The time before the real call, ticks.
+    #[inline(always)]
+    pub fn enter(&self) -> u64 {
+        let now = clock::now();
+        // SAFETY: the thread's own state, and a stream that is not in use.
+        let stream = unsafe { (*self.thread).stream.as_ref() };
+        match stream.is_some_and(|stream| stream.is_long(now)) {
+            true => self.end_stretch(now),
+            false => now,
+        }
+    }
+
+    /// Looks at the stretch before the call, where that is safe.
+    #[cold]
+    #[inline(never)]
+    fn end_stretch(&self, now: u64) -> u64 {
+        let mut call = Call::over(self.thread, self.site, 0, (now, now));
+        if !self.is_safe() || !call.claim() {
+            return now;
+        }
+        let now = call.stream().ends_stretch();
+        call.release();
+        now
+    }
+
     /// Ends a call that was entered at `enter`, ticks. `volume` is what it moved, `None` if it
     /// failed.
     #[inline(always)]
@@ -151,6 +176,7 @@ impl Course {
             (raw.send, raw.receive) = (volume.send, volume.receive);
         }
         call.record_unless_paused(&raw);
+        call.stream().returned(enter, leave);
         call.release();
     }
 }

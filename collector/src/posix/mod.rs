@@ -23,7 +23,6 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::clock;
 use crate::lookup;
 use course::{Course, is_recorded};
 pub use course::{ready, suspend};
@@ -139,7 +138,7 @@ macro_rules! wrapper {
                     return unsafe { next($($p),*) };
                 };
                 let moved = $class($($meaning)*);
-                let enter = clock::now();
+                let enter = course.enter();
                 // SAFETY: as above.
                 let result = unsafe { next($($p),*) };
                 course.end($number, enter, || moved.by(result));

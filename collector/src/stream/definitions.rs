@@ -113,6 +113,13 @@ impl Stream {
         self.writer.define(&definitions);
     }
 
+    /// Tells from which length on it is known what stretches were beside work.
+    pub fn define_least_stretch(&mut self) {
+        if let Some(ns) = self.stretches.least_ns() {
+            self.properties(&[("least_stretch_ns", ns.to_string().into_bytes())]);
+        }
+    }
+
     /// Writes clock points.
     pub fn clock(&mut self, points: &[ClockPoint]) {
         self.writer.clock(points);

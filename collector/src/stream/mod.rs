@@ -3,13 +3,14 @@
 mod definitions;
 mod place;
 mod regions;
-mod used;
+mod stretches;
 
 use std::io;
 
 use laggard_callpath::{CallSite, ModuleId, PathId, Tracer};
 use laggard_trace::{
-    Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature, Subject,
+    Beside, Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
+    Subject,
     calls::{self, Call, GenericType},
     flags,
 };
@@ -28,7 +29,7 @@ use crate::types::TypeSizes;
 use place::Place;
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
-use used::Used;
+use stretches::Stretches;
 
 /// A polling loop stays one record while its tests follow each other within this gap.
 const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);
@@ -50,14 +51,12 @@ pub struct Settings {
     pub depth: usize,
     /// Whether records are written; otherwise only the profile.
     pub records: bool,
+    /// Whether it is told what stretches of computation were beside work.
+    pub processor_time: bool,
 }
 
 /// A polling loop is one record for this long, so that little is lost if the program is killed.
 const POLLING_LONGEST: std::time::Duration = std::time::Duration::from_millis(100);
-
-/// What is known of the use of the processor is this old at most when tests begin: reading it takes
-/// as long as many of them.
-const USED_LONGEST: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// Consecutive unsuccessful tests that are not in the trace yet.
 #[derive(Clone, Copy, Default)]
@@ -67,6 +66,8 @@ struct Polling {
     enter: u64,
     leave: u64,
     inside: u64,
+    /// What the stretch before them was beside work.
+    before: Beside,
 }
 
 /// The recording of one location.
@@ -85,16 +86,13 @@ pub struct Stream {
     posts: u64,
     /// Number of calls that became records.
     recorded: u64,
+    stretches: Stretches,
     polling: Polling,
     writer: LocationWriter<Place>,
     signatures: Signatures,
     tracer: Tracer,
     polling_gap: u64,
     polling_longest: u64,
-    used_longest: u64,
-    /// Use of the processor at the end of the last long gap after such tests, or when they began.
-    used: Used,
-    used_at: u64,
     lists: Lists,
     /// `None` until the first region.
     regions: Option<Box<Regions>>,
@@ -129,10 +127,8 @@ impl Stream {
             depth: settings.depth,
             polling_gap: clock::ticks(POLLING_GAP),
             polling_longest: clock::ticks(POLLING_LONGEST),
-            used_longest: clock::ticks(USED_LONGEST),
+            stretches: Stretches::new(settings.records && settings.processor_time),
             polling: Polling::default(),
-            used: Used::default(),
-            used_at: 0,
             signatures: Signatures::new(),
             lists: Lists::default(),
             tracer: Tracer::new(),
@@ -180,16 +176,40 @@ impl Stream {
         completed.unwrap_or(PathId::EMPTY).0
     }
 
-    /// Marks a call as open.
+    /// Takes the time before a call and marks it as open. Returns the time.
     #[inline(always)]
-    pub fn enters(&mut self, enter: u64, number: u16, path: u32, subject: &Subject) {
+    pub fn enters(&mut self, number: u16, path: u32, subject: &Subject) -> u64 {
+        let enter = self.ends_stretch();
         self.writer.open_call().enter(enter, number, path, subject);
+        enter
+    }
+
+    /// Whether the stretch that ends now is to be looked at.
+    #[inline(always)]
+    pub fn is_long(&self, now: u64) -> bool {
+        self.stretches.is_long(now)
+    }
+
+    /// Takes the time at the end of a stretch outside of calls.
+    #[inline(always)]
+    pub fn ends_stretch(&mut self) -> u64 {
+        let now = clock::now();
+        match self.stretches.is_long(now) {
+            true => self.stretches.look(now),
+            false => now,
+        }
     }
 
     /// Marks the open call as returned.
     #[inline(always)]
-    pub fn returns(&mut self) {
+    pub fn returns(&mut self, enter: u64, leave: u64) {
         self.writer.open_call().leave();
+        self.stretches.returned(enter, leave);
+    }
+
+    /// A call returned that was not marked as open.
+    pub fn returned(&mut self, enter: u64, leave: u64) {
+        self.stretches.returned(enter, leave);
     }
 
     /// The group of a handle, which may be invalid; `None` if unknown.
@@ -409,15 +429,14 @@ impl Stream {
             return;
         }
         self.flush_polling(Some(enter));
-        if enter.wrapping_sub(self.used_at) >= self.used_longest {
-            (self.used, self.used_at) = (Used::now(), enter);
-        }
+        self.stretches.after_look(true);
         self.polling = Polling {
             count: 1,
             signature: found.id,
             enter,
             leave,
             inside: duration,
+            before: self.stretches.take(),
         };
     }
 
@@ -431,8 +450,8 @@ impl Stream {
 
     #[inline(always)]
     fn push(&mut self, enter: u64, leave: u64, signature: u32) {
-        if self.polling.count != 0 {
-            self.flush_polling(Some(enter));
+        if self.polling.count | self.stretches.pending != 0 {
+            return self.push_after(&[], enter, leave, signature);
         }
         if self.records {
             self.recorded += 1;
@@ -445,13 +464,27 @@ impl Stream {
         if extensions.is_empty() {
             return self.push(enter, leave, signature);
         }
-        if self.polling.count != 0 {
-            self.flush_polling(Some(enter));
+        if self.polling.count | self.stretches.pending != 0 {
+            return self.push_after(extensions, enter, leave, signature);
         }
         if self.records {
             self.recorded += 1;
             self.writer
                 .push_extended(extensions, enter, leave, signature);
+        }
+    }
+
+    /// As [`push_extended`](Self::push_extended), after what is not in the trace yet.
+    #[cold]
+    #[inline(never)]
+    fn push_after(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
+        self.flush_polling(Some(enter));
+        let before = self.stretches.take();
+        if self.records {
+            self.recorded += 1;
+            let mut all: Vec<Record> = before.extensions().collect();
+            all.extend_from_slice(extensions);
+            self.writer.push_extended(&all, enter, leave, signature);
         }
     }
 
@@ -464,30 +497,24 @@ impl Stream {
         if p.count == 0 || !self.records {
             return;
         }
+        self.stretches.after_look(false);
         self.recorded += u64::from(p.count);
-        let gap = next.and_then(|next| next.checked_sub(p.leave)).unwrap_or(0);
+        let gap = next.map_or(0, |next| next.saturating_sub(p.leave));
+        // Sleep between looks is told with the look before it.
         let off = match gap >= self.polling_gap {
-            true => self.slept(gap, p.leave.wrapping_add(gap)),
+            true => self.stretches.take().blocked,
             false => 0,
         };
-        let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
-        let slept = Record::extension_u64(Extension::Off, off);
-        let extensions: &[Record] = match (p.count, off) {
-            (1, 0) => return self.writer.push(p.enter, p.leave, p.signature),
-            (1, _) => &[slept],
-            (_, 0) => &[repeated],
-            _ => &[repeated, slept],
-        };
+        let mut extensions: Vec<Record> = p.before.extensions().collect();
+        if p.count > 1 {
+            let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
+            extensions.push(repeated);
+        }
+        if off > 0 {
+            extensions.push(Record::extension_u64(Extension::Off, off));
+        }
         self.writer
-            .push_extended(extensions, p.enter, p.leave, p.signature);
-    }
-
-    /// How many of the last `gap` ticks before now the thread slept at least. Read after long gaps
-    /// alone.
-    fn slept(&mut self, gap: u64, now: u64) -> u64 {
-        let used = Used::now();
-        self.used_at = now;
-        used.off(&std::mem::replace(&mut self.used, used), gap)
+            .push_extended(&extensions, p.enter, p.leave, p.signature);
     }
 
     /// Whether records, and so their definitions, are written.
@@ -594,6 +621,7 @@ impl Stream {
     pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64, inside: u64) {
         let (in_regions, are_left_out) = self.close_regions(inside);
         self.flush_polling(None);
+        let processor_ns = self.stretches.processor_ns();
         let profile = self.signatures.profile.entries();
         // Small blocks: the reserve of memory must suffice for one.
         for entries in profile.chunks(256) {
@@ -624,7 +652,8 @@ impl Stream {
             reason,
             limits,
             unrecorded_threads,
-            reserved: [0; 2],
+            processor_ns,
+            reserved: 0,
         });
     }
 }

@@ -91,6 +91,7 @@ fn causes(found: &Bottleneck) -> Markup {
                     ("computation", "it computed"),
                     ("communication", "was in communication itself"),
                     ("io", "in I/O"),
+                    ("off", "off its processor"),
                     ("several", "not known"),
                 ]))
                 div.scroll {
@@ -132,6 +133,7 @@ fn parts(cause: &Cause, most: f64) -> Markup {
         ("computation", part(cause.computation_s)),
         ("communication", part(cause.wait_s)),
         ("io", part(cause.io_s)),
+        ("off", part(cause.blocked_s) + part(cause.preempted_s)),
     ];
     let mut at = 0.0;
     html! {

@@ -90,6 +90,7 @@ fn style() -> String {
         ("communication", palette::COMMUNICATION),
         ("synchronization", palette::SYNCHRONIZATION),
         ("io", palette::IO),
+        ("off", palette::OTHER_WAITING),
         ("several", palette::OTHER),
         ("lost", palette::WAITING),
     ];

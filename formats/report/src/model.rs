@@ -882,6 +882,14 @@ pub struct Cause {
     /// Of `severity_s`, the time in which it was inside file operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_s: Option<f64>,
+    /// Of `severity_s`, the time in which it was off the processor by itself: asleep, or waiting for a
+    /// device or a lock; only if there was some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_s: Option<f64>,
+    /// Of `severity_s`, the time in which it was off the processor since others had it; only if there
+    /// was some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempted_s: Option<f64>,
 }
 
 /// One instance of a finding; times since the start of the run.

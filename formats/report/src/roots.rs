@@ -13,15 +13,17 @@ pub struct RootCause {
     pub rank_set: String,
     /// These ranks, the largest part first; may be cut after the largest.
     pub ranks: Vec<RootRank>,
-    /// `computation`; `io`, a file operation; `call`, any other call, without its own waiting;
-    /// or `latency`: the wait was longer than all that the late rank did longer.
+    /// Between two calls: `computation`; `blocked`, off the processor by itself; `preempted`, off it
+    /// since others had it; or `kernel`, in the kernel. Else `io`, a file operation; `call`, any other
+    /// call, without its own waiting; or `latency`: the wait was longer than all that the late rank did
+    /// longer.
     pub activity: String,
-    /// The call; for computation, the call before it. Empty if there was none, and for computation
+    /// The call; of what is between two, the call before it. Empty if there was none, and for computation
     /// in a function, which `location` tells then.
     pub operation: String,
     /// Where it is.
     pub location: SourceLocation,
-    /// The call that ended the computation; for latency, the call that waited.
+    /// The call that ended what is between two; for latency, the call that waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<RootSite>,
     /// Waiting for these ranks, all ranks.

@@ -290,8 +290,10 @@ pub struct End {
     pub limits: u32,
     /// Threads of the process without a location; only in the end of thread 0.
     pub unrecorded_threads: u64,
+    /// Time of the thread on its processor while it was recorded, ns; 0 = not known.
+    pub processor_ns: u64,
     /// Zero.
-    pub reserved: [u64; 2],
+    pub reserved: u64,
 }
 
 const _: () = assert!(size_of::<End>() == 64 && size_of::<ClockPoint>() == 32);

@@ -69,6 +69,14 @@ extensions! {
     Off = 12,
     /// Computation before the call: its call path, and ticks.
     Computed = 13,
+    /// Ticks off the processor by itself, before the call.
+    Blocked = 14,
+    /// Ticks off the processor since another one took its place, before the call.
+    Preempted = 15,
+    /// Ticks in the kernel before the call.
+    Kernel = 16,
+    /// Page faults before the call: without and with a device.
+    Faults = 17,
 }
 
 impl Record {
@@ -140,6 +148,48 @@ pub struct Event {
     pub off: Option<u64>,
     /// Computation between the call before and this one: call path and ticks, if known.
     pub computed: Vec<(u32, u32)>,
+    /// What the time between the call before and this one was beside work.
+    pub beside: Beside,
+}
+
+/// What a stretch between two calls was beside work, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Off the processor by itself: asleep, or waiting for a device or a lock, ticks.
+    pub blocked: u64,
+    /// Off the processor since another one took its place, ticks.
+    pub preempted: u64,
+    /// In the kernel, ticks.
+    pub kernel: u64,
+    /// Page faults, without and with a device.
+    pub faults: [u32; 2],
+}
+
+impl Beside {
+    /// As extension records.
+    pub fn extensions(&self) -> impl Iterator<Item = Record> {
+        let times = [
+            (Extension::Blocked, self.blocked),
+            (Extension::Preempted, self.preempted),
+            (Extension::Kernel, self.kernel),
+        ];
+        let times = times.into_iter().filter(|(_, ticks)| *ticks > 0);
+        let [minor, major] = self.faults;
+        let faults = Some(Record::extension(Extension::Faults, minor, major));
+        times
+            .map(|(kind, ticks)| Record::extension_u64(kind, ticks))
+            .chain(faults.filter(|_| self.faults != [0; 2]))
+    }
+
+    /// Adds what another stretch was.
+    pub fn add(&mut self, other: &Beside) {
+        self.blocked = self.blocked.saturating_add(other.blocked);
+        self.preempted = self.preempted.saturating_add(other.preempted);
+        self.kernel = self.kernel.saturating_add(other.kernel);
+        for (faults, more) in self.faults.iter_mut().zip(other.faults) {
+            *faults = faults.saturating_add(more);
+        }
+    }
 }
 
 impl Event {
@@ -309,6 +359,10 @@ impl<'a> Decoder<'a> {
             Some(Extension::Address) => event.address = Some(record.value()),
             Some(Extension::Off) => event.off = Some(record.value()),
             Some(Extension::Computed) => event.computed.push((a, b)),
+            Some(Extension::Blocked) => event.beside.blocked = record.value(),
+            Some(Extension::Preempted) => event.beside.preempted = record.value(),
+            Some(Extension::Kernel) => event.beside.kernel = record.value(),
+            Some(Extension::Faults) => event.beside.faults = [a, b],
             None => return,
         }
         self.dirty = true;

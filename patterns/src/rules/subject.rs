@@ -34,15 +34,24 @@ pub enum Activity {
     Call,
     /// The wait was longer than all that the late rank did longer.
     Latency,
+    /// Between two calls, off the processor by itself: asleep, or waiting for a device or a lock.
+    Blocked,
+    /// Between two calls, off the processor since others had it.
+    Preempted,
+    /// Between two calls, in the kernel.
+    Kernel,
 }
 
 impl Activity {
     /// All.
-    pub const ALL: [Activity; 4] = [
+    pub const ALL: [Activity; 7] = [
         Activity::Computation,
         Activity::Io,
         Activity::Call,
         Activity::Latency,
+        Activity::Blocked,
+        Activity::Preempted,
+        Activity::Kernel,
     ];
 
     /// The word in reports and rules.
@@ -52,6 +61,9 @@ impl Activity {
             Activity::Io => "io",
             Activity::Call => "call",
             Activity::Latency => "latency",
+            Activity::Blocked => "blocked",
+            Activity::Preempted => "preempted",
+            Activity::Kernel => "kernel",
         }
     }
 

@@ -48,7 +48,7 @@ pub use course::Course;
 pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Party, Wait};
 use laggard_comm::Serial;
 pub use names::{CallPath, Group, GroupKind};
-pub use operations::{Calls, Item, Operation, Operations, Outcome};
+pub use operations::{Calls, Item, OUTSIDE, Operation, Operations, Outcome, Outside};
 pub use trace::{Trace, TracedLocation};
 
 /// No index.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use laggard_trace::calls::{self, Call};
 use laggard_trace::{
-    Chunk, Decoder, Endpoint, Event, Location, PEER_NONE, PEER_ROOT, Signature, flags,
+    Beside, Chunk, Decoder, Endpoint, Event, Location, PEER_NONE, PEER_ROOT, Signature, flags,
 };
 
 use super::Events;
@@ -99,6 +99,39 @@ pub enum Outcome {
     FoundNothing,
 }
 
+/// What the time between two calls may be beside computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// Off the processor by itself.
+    Blocked,
+    /// Off the processor since others had it.
+    Preempted,
+    /// In the kernel.
+    Kernel,
+}
+
+/// All of them, as reports name them.
+pub const OUTSIDE: [Outside; 3] = [Outside::Blocked, Outside::Preempted, Outside::Kernel];
+
+impl Outside {
+    /// As reports name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outside::Blocked => "blocked",
+            Outside::Preempted => "preempted",
+            Outside::Kernel => "kernel",
+        }
+    }
+
+    fn of(self, beside: &Beside) -> u64 {
+        match self {
+            Outside::Blocked => beside.blocked,
+            Outside::Preempted => beside.preempted,
+            Outside::Kernel => beside.kernel,
+        }
+    }
+}
+
 /// One call. Times are ns since the start of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation<'c> {
@@ -130,6 +163,8 @@ pub struct Operation<'c> {
     pub outcome: Outcome,
     /// If it looks whether something has come: what counts as looking.
     pub look: Option<Look>,
+    /// Parts of the time since the call before, by [`OUTSIDE`].
+    pub beside: [i64; OUTSIDE.len()],
     /// The rest of its record.
     pub signature: &'c Signature,
 }
@@ -245,6 +280,7 @@ impl<'e> Operations<'e> {
                     _ => Outcome::Done,
                 },
                 look,
+                beside: OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
                 signature,
             })
         })

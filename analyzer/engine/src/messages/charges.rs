@@ -97,7 +97,7 @@ pub struct Late {
     pub detail: Detail,
 }
 
-const _: () = assert!(size_of::<Late>() <= 128, "more is not copied at once");
+const _: () = assert!(size_of::<Late>() <= 144, "more is not copied at once");
 
 /// A partner whose progress a call needed.
 #[derive(Debug)]

@@ -618,6 +618,8 @@ fn bottleneck(
             computation_s: part(cause.sums.computation),
             wait_s: part(cause.sums.waiting),
             io_s: part(cause.sums.io),
+            blocked_s: part(cause.sums.blocked).filter(|time| *time > 0.0),
+            preempted_s: part(cause.sums.preempted).filter(|time| *time > 0.0),
         }
     });
     let causes: Vec<_> = causes.collect();

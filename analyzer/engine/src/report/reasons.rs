@@ -38,6 +38,9 @@ pub fn of_root(kind: Kind, operation: &str, longer: &Longer) -> String {
     }
     let did = match kind {
         Kind::Computation => "computed".to_owned(),
+        Kind::Blocked => "slept or was blocked".to_owned(),
+        Kind::Preempted => "was preempted".to_owned(),
+        Kind::Kernel => "was in the kernel".to_owned(),
         _ => format!("was in {operation}"),
     };
     let mean = |time: i64| duration(time as f64 / longer.count as f64 / 1e9);
@@ -59,6 +62,8 @@ pub fn of_root(kind: Kind, operation: &str, longer: &Longer) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Activity {
     Computation,
+    Blocked,
+    Preempted,
     Io,
     Waiting,
 }
@@ -118,6 +123,10 @@ pub fn because(
             let amount = view.amount(*activity, at == 0);
             match (activity, &held) {
                 (Activity::Computation, _) => format!("computed {amount}"),
+                (Activity::Blocked, _) => format!("slept or was blocked {amount}"),
+                (Activity::Preempted, _) => {
+                    format!("was preempted {amount}")
+                }
                 (Activity::Io, _) => format!("spent {amount} in file operations"),
                 (
                     Activity::Waiting,
@@ -207,6 +216,8 @@ impl View<'_> {
 fn part(parts: &Parts, activity: Activity) -> u64 {
     match activity {
         Activity::Computation => parts.computation,
+        Activity::Blocked => parts.blocked,
+        Activity::Preempted => parts.preempted,
         Activity::Io => parts.io,
         Activity::Waiting => parts.waiting,
     }
@@ -216,13 +227,27 @@ fn part(parts: &Parts, activity: Activity) -> u64 {
 fn named(parts: &Parts) -> Vec<Activity> {
     let is_much = |activity: &Activity| part(parts, *activity) >= parts.known().div_ceil(4);
     // The wait comes last: its phrase tells the place.
-    let all = [Activity::Computation, Activity::Io, Activity::Waiting];
+    let all = [
+        Activity::Computation,
+        Activity::Blocked,
+        Activity::Preempted,
+        Activity::Io,
+        Activity::Waiting,
+    ];
     all.into_iter().filter(is_much).collect()
 }
 
 fn most(parts: &Parts) -> Activity {
-    if parts.computation >= parts.waiting.max(parts.io) {
-        Activity::Computation
+    let outside = parts.computation + parts.blocked + parts.preempted;
+    if outside >= parts.waiting.max(parts.io) {
+        let off = [
+            (Activity::Blocked, parts.blocked),
+            (Activity::Preempted, parts.preempted),
+        ];
+        let found = off
+            .into_iter()
+            .find(|(_, time)| *time > outside - outside / 2);
+        found.map_or(Activity::Computation, |(activity, _)| activity)
     } else if parts.io >= parts.waiting {
         Activity::Io
     } else {
@@ -289,6 +314,7 @@ mod tests {
             computation: computation * MS,
             waiting: waiting * MS,
             io: io * MS,
+            ..Parts::default()
         }
     }
 
@@ -297,6 +323,7 @@ mod tests {
         let amounts = named(parts).into_iter().map(|activity| {
             let letter = match activity {
                 Activity::Computation => "computed",
+                Activity::Blocked | Activity::Preempted => "off",
                 Activity::Io => "io",
                 Activity::Waiting => "waited",
             };

@@ -263,6 +263,9 @@ fn subject(kind: Kind) -> rules::Activity {
         Kind::Io => rules::Activity::Io,
         Kind::Call => rules::Activity::Call,
         Kind::Latency => rules::Activity::Latency,
+        Kind::Blocked => rules::Activity::Blocked,
+        Kind::Preempted => rules::Activity::Preempted,
+        Kind::Kernel => rules::Activity::Kernel,
     }
 }
 

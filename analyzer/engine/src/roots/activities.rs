@@ -1,7 +1,7 @@
 //! What a location did: computation between two calls or in a function, or calls.
 
 use laggard_trace::calls::Shape;
-use laggard_trace::flags;
+use laggard_trace::{Beside, Event, flags};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -25,24 +25,34 @@ pub enum Kind {
     Call,
     /// None of the late location: the wait lasted longer than all that it did more.
     Latency,
+    /// Between two calls, off the processor by itself.
+    Blocked,
+    /// Between two calls, off the processor since another program or rank had it.
+    Preempted,
+    /// Between two calls, in the kernel.
+    Kernel,
 }
 
 /// What a location did for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Activity {
     pub kind: Kind,
-    /// The call, or the one before the computation. Of computation in a function there is no call,
+    /// The call, or the one before the stretch between two. Of computation in a function there is no call,
     /// but the call path.
     pub begin: Site,
-    /// The call after the computation; for latency, the call that waited.
+    /// The call after the stretch; for latency, the call that waited.
     pub until: Site,
 }
 
 impl Activity {
-    /// Whether it is computation in no known function: nothing tells it from other such computation
-    /// than the calls around it, which may differ between ranks.
+    /// Whether it is between two calls and in no known function: nothing tells it from other such
+    /// stretches than the calls around it, which may differ between ranks.
     pub fn is_stretch(&self) -> bool {
-        self.kind == Kind::Computation && !self.is_in_function()
+        match self.kind {
+            Kind::Computation => !self.is_in_function(),
+            Kind::Blocked | Kind::Preempted | Kind::Kernel => true,
+            Kind::Io | Kind::Call | Kind::Latency => false,
+        }
     }
 
     /// Whether it is computation in a function of the program.
@@ -51,12 +61,23 @@ impl Activity {
         self.kind == Kind::Computation && operation == 0 && path != PathKey::default()
     }
 
-    /// All computation in no known function as one, as call paths tell them apart; any other
+    /// Which of the [`Wholes`](crate::wire::links::Wholes) it belongs to, of which each is compared as one; all but what is no
+    /// computation go together if everything is compared `as_whole`.
+    pub fn whole(&self, as_whole: bool) -> Option<usize> {
+        match self.kind {
+            Kind::Blocked => Some(1),
+            Kind::Preempted => Some(2),
+            Kind::Kernel => Some(3),
+            _ => (as_whole || self.is_stretch()).then_some(0),
+        }
+    }
+
+    /// All stretches of a kind in no known function as one, as call paths tell them apart; any other
     /// activity is itself.
     pub fn by_call_path(&self) -> Activity {
         match self.is_stretch() {
             true => Activity {
-                kind: Kind::Computation,
+                kind: self.kind,
                 begin: Site::default(),
                 until: Site::default(),
             },
@@ -95,8 +116,24 @@ pub struct Activities {
     of_function: FxHashMap<u32, u32>,
 }
 
-/// Computation before a call, as the call's record tells it: call paths, and ticks.
-pub type Computed<'a> = &'a [(u32, u32)];
+/// What a call's record tells of the time before it.
+#[derive(Clone, Copy, Default)]
+pub struct Told<'a> {
+    /// Computation: call paths, and ticks.
+    pub computed: &'a [(u32, u32)],
+    /// What else it was.
+    pub beside: Beside,
+}
+
+impl<'a> Told<'a> {
+    /// By the record of a call with extension records.
+    pub fn by(event: Option<&'a Event>) -> Told<'a> {
+        event.map_or_else(Told::default, |event| Told {
+            computed: &event.computed,
+            beside: event.beside,
+        })
+    }
+}
 
 impl Activities {
     /// The number of an activity.
@@ -164,18 +201,43 @@ impl Activities {
 
 impl Activities {
     /// The parts of the `time` between two calls, ns: activities, and their times. Rates of clocks
-    /// change: parts keep their shares.
+    /// change: parts of computation keep their shares.
     pub fn of_gap_in(
         &mut self,
         thread: &Thread<'_>,
         (before, signature): (u32, u32),
-        computed: Computed<'_>,
-        time: i64,
+        told: Told<'_>,
+        mut time: i64,
         mut part: impl FnMut(u32, i64),
     ) {
-        let all: u64 = computed.iter().map(|(_, ticks)| u64::from(*ticks)).sum();
+        if told.beside != Beside::default() {
+            let Beside {
+                blocked,
+                preempted,
+                kernel,
+                ..
+            } = told.beside;
+            for (kind, ticks) in [
+                (Kind::Blocked, blocked),
+                (Kind::Preempted, preempted),
+                (Kind::Kernel, kernel),
+            ] {
+                let own = thread.stream.length_ns(ticks).clamp(0, time);
+                if own > 0 {
+                    let number = self.number(Activity {
+                        kind,
+                        begin: site(thread, before),
+                        until: site(thread, signature),
+                    });
+                    part(number, own);
+                    time -= own;
+                }
+            }
+        }
+        let ticks = told.computed.iter().map(|(_, ticks)| u64::from(*ticks));
+        let all: u64 = ticks.sum();
         let (mut ticks, mut done) = (0u64, 0);
-        for &(path, own) in computed {
+        for &(path, own) in told.computed {
             ticks += u64::from(own);
             let until = (i128::from(time) * i128::from(ticks) / i128::from(all.max(1))) as i64;
             let number = match path {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Computed};
+use crate::roots::activities::{Activities, Told};
 use crate::roots::load::{Bin, Sent, Weights};
 use crate::roots::phases::Phases;
 use crate::roots::walk::Walked;
@@ -114,14 +114,14 @@ impl<'a> Along<'a> {
                 self.open = last.map_or(self.open, call);
                 break;
             }
-            self.take(call(at), columns.computed(at), weights);
+            self.take(call(at), Told::by(columns.event(at)), weights);
         }
         self.columns = columns;
     }
 
-    /// Adds up the time until the next call, with the parts of computation that its record tells. If
+    /// Adds up the time until the next call, with the parts that its record tells. If
     /// the path has only some of that, parts count as one after the other.
-    fn take(&mut self, next: Call, computed: Computed<'_>, weights: &Weights) {
+    fn take(&mut self, next: Call, told: Told<'_>, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
             let (number, _) = self.activities.of_call(self.thread, signature);
@@ -130,7 +130,7 @@ impl<'a> Along<'a> {
         let mut parts: SmallVec<[(u32, i64); 4]> = SmallVec::new();
         let (around, time) = ((signature, next.0), (next.1 - leave).max(0));
         self.activities
-            .of_gap_in(self.thread, around, computed, time, |number, time| {
+            .of_gap_in(self.thread, around, told, time, |number, time| {
                 parts.push((number, time));
             });
         let mut from = leave;

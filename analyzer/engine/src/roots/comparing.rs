@@ -86,7 +86,7 @@ impl Sweep<'_> {
                     for late in sources[blame.sources as usize] {
                         let sides = &sides[late.agent as usize];
                         if let Some((side, times)) = sides.of(late.index, walkers) {
-                            other.add(times, side.computation, side.waits);
+                            other.add(times, side.wholes(), side.waits);
                             let (index, agent) = (late.index, late.agent);
                             known.push(Source { index, agent });
                         }
@@ -192,7 +192,7 @@ impl Sides {
             (none, FxHashMap::default())
         });
         sum.waits += 1;
-        sum.computation = sum.computation.saturating_add(side.computation);
+        sum.add_wholes(side.wholes());
         for (number, time) in times {
             let sum = sums.entry(number).or_default();
             *sum = sum.saturating_add(time);
@@ -231,7 +231,7 @@ impl Sides {
             at += side.count as usize;
         }
         let times = parcel.spent.iter();
-        // Activities that no location of this agent has are in the sum of the computation only.
+        // Activities that no location of this agent has are in the sums of wholes only.
         let times = times.map(|spent| (shared.find(spent.key).unwrap_or(NONE), spent.time));
         Sides {
             of,

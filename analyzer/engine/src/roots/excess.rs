@@ -2,7 +2,7 @@
 
 use crate::basics::ends::NONE;
 use crate::roots::activities::Activities;
-use crate::wire::links::More;
+use crate::wire::links::{More, Wholes};
 
 /// Times of the waiting location, or their means of several, by the agent's number of the activity.
 #[derive(Default)]
@@ -10,8 +10,8 @@ pub struct Other {
     times: Vec<i64>,
     /// The activities with a time.
     used: Vec<u32>,
-    /// All its computation, ns.
-    computation: i64,
+    /// Sums of what is compared as a whole.
+    wholes: Wholes,
     /// Number of waiting locations.
     pub waits: u32,
 }
@@ -23,11 +23,11 @@ impl Other {
             self.times[number as usize] = 0;
         }
         self.used.clear();
-        (self.computation, self.waits) = (0, 0);
+        (self.wholes, self.waits) = (Wholes::default(), 0);
     }
 
     /// Adds those of some locations; `NONE` is an activity that no location of this agent has.
-    pub fn add(&mut self, times: impl Iterator<Item = (u32, i64)>, computation: i64, waits: u32) {
+    pub fn add(&mut self, times: impl Iterator<Item = (u32, i64)>, wholes: Wholes, waits: u32) {
         for (number, time) in times.filter(|(number, _)| *number != NONE) {
             let at = number as usize;
             if self.times.len() <= at {
@@ -38,7 +38,9 @@ impl Other {
             }
             self.times[at] = self.times[at].saturating_add(time);
         }
-        self.computation = self.computation.saturating_add(computation);
+        for (sum, whole) in self.wholes.iter_mut().zip(wholes) {
+            *sum = sum.saturating_add(whole);
+        }
         self.waits += waits;
     }
 
@@ -49,7 +51,7 @@ impl Other {
             for &number in &self.used {
                 self.times[number as usize] /= waits;
             }
-            self.computation /= waits;
+            self.wholes.iter_mut().for_each(|whole| *whole /= waits);
         }
     }
 
@@ -63,7 +65,7 @@ impl Other {
 ///
 /// Computation in no known function is compared as a whole, since the calls around it may differ
 /// between ranks: what the other one computed elsewhere is set against the stretches that ended
-/// first. Calls and functions are compared one by one; or with all else, if everything is compared
+/// first. So is each other kind of stretch. Calls and functions are compared one by one; or with all else, if everything is compared
 /// `as_whole`.
 pub fn of(
     activities: &Activities,
@@ -73,8 +75,8 @@ pub fn of(
     (excess, times): (&mut Vec<More>, &mut Vec<i64>),
 ) -> u32 {
     let (begin, first) = (excess.len(), times.len());
-    let is_stretch = |number: u32| as_whole || activities.list[number as usize].is_stretch();
-    let (mut computation, mut all) = (0i64, 0i64);
+    let whole = |number: u32| activities.list[number as usize].whole(as_whole);
+    let (mut wholes, mut all) = (Wholes::default(), Wholes::default());
     for &(activity, time) in own {
         let more = time - other.of(activities.shared[activity as usize]);
         if more > 0 {
@@ -84,18 +86,22 @@ pub fn of(
             });
             times.push(time);
         }
-        if is_stretch(activity) {
-            computation = computation.saturating_add(time);
-            all = all.saturating_add(more.max(0));
+        if let Some(whole) = whole(activity) {
+            wholes[whole] = wholes[whole].saturating_add(time);
+            all[whole] = all[whole].saturating_add(more.max(0));
         }
     }
-    let mut elsewhere = all - (computation - other.computation).clamp(0, all);
+    let mut elsewhere = all;
+    for ((elsewhere, whole), other) in elsewhere.iter_mut().zip(wholes).zip(other.wholes) {
+        *elsewhere -= (whole - other).clamp(0, *elsewhere);
+    }
     let mut kept = begin;
     for at in begin..excess.len() {
         let mut more = excess[at];
-        if is_stretch(more.activity) {
-            let set = elsewhere.min(more.time);
-            (more.time, elsewhere) = (more.time - set, elsewhere - set);
+        if let Some(whole) = whole(more.activity) {
+            let set = elsewhere[whole].min(more.time);
+            more.time -= set;
+            elsewhere[whole] -= set;
         }
         excess[kept] = more;
         times[first + kept - begin] = times[first + at - begin];

@@ -1,6 +1,7 @@
 //! The forward sweep over the calls of a location: time by activity, and what was done since it
 //! last synchronised with another rank.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use laggard_patterns::PatternId;
@@ -9,7 +10,7 @@ use laggard_trace::{Event, flags};
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Computed};
+use crate::roots::activities::{Activities, Told};
 use crate::roots::members::Members;
 use crate::roots::sums::Longer;
 use crate::roots::synced::{Closed, Sums, Synced};
@@ -17,7 +18,21 @@ use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
-use crate::wire::links::{Blame, Link, More, Side};
+use crate::wire::links::{Blame, Link, More, Side, Wholes};
+
+/// The call at a position, if it has extension records. `next` is a position in their list, at which
+/// earlier calls end.
+#[inline]
+fn event_at<'c>(columns: &'c Columns, next: &mut usize, at: usize) -> Option<&'c Event> {
+    loop {
+        let (position, event) = columns.extended.get(*next)?;
+        match position.cmp(&at) {
+            Ordering::Less => *next += 1,
+            Ordering::Equal => return Some(event),
+            Ordering::Greater => return None,
+        }
+    }
+}
 
 /// A wait for a call of this location.
 #[derive(Clone, Copy, Debug)]
@@ -209,7 +224,8 @@ impl<'a> Walker<'a> {
         let thread = self.thread;
         let end = columns.enter.len();
         let is_defined = |at: &usize| (columns.signature[*at] as usize) < thread.rows.len();
-        let mut extended = columns.extended.iter().peekable();
+        // Position in `columns.extended`.
+        let mut extended = 0;
         let mut next = (columns.first..end).find(is_defined);
         // Most calls neither wait nor are late: no call is copied.
         loop {
@@ -231,7 +247,7 @@ impl<'a> Walker<'a> {
                 }
                 let late = late.map_or(u64::MAX, |(_, late)| late.event);
                 let due = due.map_or(i64::MAX, |(_, (link, _))| link.enter);
-                let stop = next.map(|at| self.pass(&columns, at, (late, due)));
+                let stop = next.map(|at| self.pass(&columns, (at, &mut extended), (late, due)));
                 if stop > next {
                     next = stop.and_then(|at| (at..end).find(is_defined));
                     continue;
@@ -244,19 +260,14 @@ impl<'a> Walker<'a> {
             self.close(members);
             let (signature, enter, leave) =
                 (columns.signature[at], columns.enter[at], columns.leave[at]);
-            while extended.next_if(|(position, _)| *position < at).is_some() {}
-            let event = extended.peek().filter(|(position, _)| *position == at);
-            let (row, event) = (
-                &thread.rows[signature as usize],
-                event.map(|(_, event)| event),
-            );
+            let event = event_at(&columns, &mut extended, at);
+            let row = &thread.rows[signature as usize];
             let look = self.looks.take(row, (enter, leave), event, &thread.stream);
             let begin = look.map_or(enter, |look| look.begin);
             if let Some(last) = &self.open {
                 let (time, before) = (begin - last.leave, last.signature);
                 if time > 0 {
-                    let computed = event.map_or(&[][..], |event| &event.computed);
-                    self.compute((before, signature), computed, (enter, time));
+                    self.compute((before, signature), Told::by(event), (enter, time));
                 }
             }
             self.begin.get_or_insert(enter);
@@ -277,21 +288,26 @@ impl<'a> Walker<'a> {
         self.columns = columns;
     }
 
-    /// It computed for some `time` between two calls, ns, in these functions, until `enter`.
+    /// Some `time` passed between two calls, ns, until `enter`.
     #[inline]
-    fn compute(&mut self, around: (u32, u32), computed: Computed<'_>, (enter, time): (i64, i64)) {
+    fn compute(&mut self, around: (u32, u32), told: Told<'_>, (enter, time): (i64, i64)) {
         let (sums, ended) = (&mut self.sums.spent, &mut self.ended);
         let part = |number, time| {
             add(sums, number, time);
             note_end(ended, number, enter);
         };
         let activities = &mut self.activities;
-        activities.of_gap_in(self.thread, around, computed, time, part);
+        activities.of_gap_in(self.thread, around, told, time, part);
     }
 
     /// Passes over calls that do nothing but take time: from `at` on, and before the call with the
     /// number `late`, or one entered at `due`, ns. Returns where it stopped.
-    fn pass(&mut self, columns: &Columns, at: usize, (late, due): (u64, i64)) -> usize {
+    fn pass(
+        &mut self,
+        columns: &Columns,
+        (at, extended): (usize, &mut usize),
+        (late, due): (u64, i64),
+    ) -> usize {
         let idles = self.partners.is_empty() && !self.met_group && !self.waits_alone;
         let idles = idles && self.started.is_empty() && self.completing.is_empty();
         let open = self
@@ -317,13 +333,9 @@ impl<'a> Walker<'a> {
             self.posts += u64::from(posts);
             posts = row.is_some_and(|row| row.has(flags::POSTS));
             if enter > open.leave {
-                // Only where functions are compared, records tell them.
-                let computed = match self.folds {
-                    true => &[][..],
-                    false => columns.computed(stop),
-                };
+                let told = Told::by(event_at(columns, extended, stop));
                 let time = enter - open.leave;
-                self.compute((open.signature, signature), computed, (enter, time));
+                self.compute((open.signature, signature), told, (enter, time));
             }
             (last, meets) = self.activities.of_call(self.thread, signature);
             open = Open {
@@ -469,15 +481,19 @@ impl<'a> Walker<'a> {
         let times = difference(&self.sums, since, &mut self.times);
         let list = &self.activities.list;
         let own = &self.times[times.start as usize..];
-        let stretches = own
-            .iter()
-            .filter(|t| self.folds || list[t.0 as usize].is_stretch());
-        let side = Side {
+        let mut wholes = Wholes::default();
+        for (number, time) in own {
+            if let Some(whole) = list[*number as usize].whole(self.folds) {
+                wholes[whole] += time;
+            }
+        }
+        let mut side = Side {
             index,
-            computation: stretches.map(|(_, time)| time).sum(),
             waits: 1,
             count: times.len() as u32,
+            ..Side::default()
         };
+        side.add_wholes(wholes);
         self.waits.push((order, side, times));
     }
 

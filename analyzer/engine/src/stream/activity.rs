@@ -1,7 +1,7 @@
 //! Activity of a late party while others waited for it.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use smallvec::SmallVec;
 
@@ -18,6 +18,11 @@ pub struct Activity {
     pub waiting: i64,
     /// Inside file operations.
     pub io: i64,
+    /// Outside of operations, off the processor by itself. In a window of more than [`LOOK_BACK`]
+    /// calls, only the last ones count, here and below; the others' is part of `computation`.
+    pub blocked: i64,
+    /// The same, since another one had the processor.
+    pub preempted: i64,
     /// Largest part of `waiting`, if it is at least a quarter of all: a signature of the operation
     /// and call path, and the time in these. In a window of more than [`LOOK_BACK`] calls, only the
     /// last ones count.
@@ -248,12 +253,41 @@ pub fn before(
     };
     (activity.waiting, activity.io) = (inside.waiting, inside.io);
     activity.computation = (until - begins - activity.waiting - activity.io).max(0);
-    // The report names waiting from a quarter on.
     let known = activity.computation + activity.waiting + activity.io;
+    if !columns.off.is_empty() {
+        let [blocked, preempted] = off(columns, first..=position, since);
+        activity.blocked = blocked.min(activity.computation);
+        activity.preempted = preempted.min(activity.computation - activity.blocked);
+        activity.computation -= activity.blocked + activity.preempted;
+    }
+    // The report names waiting from a quarter on.
     if activity.waiting > 0 && activity.waiting >= known / 4 {
         activity.other = longest(columns, rows, paths, first..position, since);
     }
     activity
+}
+
+/// Time off the processor before these calls and after `since`, ns: by itself, and since another one
+/// had the processor. Of a stretch that began earlier, its share.
+fn off(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> [i64; 2] {
+    let begin = columns.off.partition_point(|(at, _)| at < calls.start());
+    let mut sums = [0i64; 2];
+    for &(at, times) in &columns.off[begin..] {
+        if at > *calls.end() {
+            break;
+        }
+        let left = at.checked_sub(1).map_or(since, |last| columns.leave[last]);
+        let whole = columns.enter[at] - left;
+        let part = columns.enter[at] - left.max(since);
+        for (sum, time) in sums.iter_mut().zip(times) {
+            let time = match part >= whole {
+                true => time,
+                false => (i128::from(time) * i128::from(part) / i128::from(whole)) as i64,
+            };
+            *sum = sum.saturating_add(time.clamp(0, part.max(0)));
+        }
+    }
+    sums
 }
 
 /// Operation and call path, their time in ns, one of their signatures.
@@ -380,7 +414,7 @@ mod tests {
             computation,
             waiting,
             io,
-            other: None,
+            ..Activity::default()
         };
         // A quarter of waiting is named, less is not.
         let named = Activity {

@@ -1,6 +1,6 @@
 //! The calls of one location in a slab of global time, decoded.
 
-use laggard_trace::{Chunk, Decoder, Event, Location, Record};
+use laggard_trace::{Beside, Chunk, Decoder, Event, Location, Record};
 use rayon::prelude::*;
 
 use crate::basics::ends::End;
@@ -25,6 +25,9 @@ pub struct Columns {
     pub signature: Vec<u32>,
     /// Calls with extension records, by position.
     pub extended: Vec<(usize, Event)>,
+    /// Of the time before calls, by position: off the processor by itself, and since another one had
+    /// it, ns. Calls of look-back are among these.
+    pub off: Vec<(usize, [i64; 2])>,
     /// Position of the first call of this slab; those before it are kept for look-back.
     pub first: usize,
     /// Number, in the location's whole trace, of the call at position 0.
@@ -49,6 +52,7 @@ impl Columns {
             self.enter.clear();
             self.leave.clear();
             self.signature.clear();
+            self.off.clear();
         }
         // Several small slabs are moved at once.
         if self.enter.len() > 2 * KEPT {
@@ -57,6 +61,11 @@ impl Columns {
             self.leave.drain(..drop);
             self.signature.drain(..drop);
             self.number += drop as u64;
+            self.off.retain_mut(|(at, _)| {
+                let is_kept = *at >= drop;
+                *at = at.wrapping_sub(drop);
+                is_kept
+            });
         }
         self.extended.clear();
         self.first = self.enter.len();
@@ -100,6 +109,9 @@ impl Columns {
         let extended = part.extended.iter();
         self.extended
             .extend(extended.map(|(at, event)| (before + at, event.clone())));
+        let off = part.off.iter();
+        self.off
+            .extend(off.map(|(at, times)| (before + at, *times)));
     }
 
     /// Begin of the call at a position of this `thread`, and its leave.
@@ -112,12 +124,6 @@ impl Columns {
             thread: thread as u32,
         };
         (end, self.leave[at])
-    }
-
-    /// What was computed before the call at a position, as far as its record tells: call paths, and
-    /// ticks.
-    pub fn computed(&self, at: usize) -> &[(u32, u32)] {
-        self.event(at).map_or(&[], |event| &event.computed)
     }
 
     /// The call at a position, if it has extension records.
@@ -303,6 +309,13 @@ impl<'a> Stream<'a> {
         }
         let event = event.clone();
         let (read, base) = decoder.state();
+        let Beside {
+            blocked, preempted, ..
+        } = event.beside;
+        if blocked | preempted != 0 {
+            let off = [blocked, preempted].map(|ticks| self.length_ns(ticks));
+            columns.off.push((columns.enter.len(), off));
+        }
         columns.extended.push((columns.enter.len(), event.clone()));
         columns.push(enter, self.clock.ns(event.leave), event.signature);
         self.at += read;

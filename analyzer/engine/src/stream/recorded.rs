@@ -123,6 +123,8 @@ impl Recorded<'_> {
             other_path,
             other_operation,
             io: activity.io,
+            blocked: activity.blocked,
+            preempted: activity.preempted,
             time: call.time,
             event: call.event,
             rank: self.rank,

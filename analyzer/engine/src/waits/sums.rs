@@ -46,6 +46,10 @@ pub struct Parts {
     pub waiting: u64,
     /// Part in which it was inside file operations.
     pub io: u64,
+    /// Part in which it was off the processor by itself.
+    pub blocked: u64,
+    /// Part in which it was off the processor since another one had it.
+    pub preempted: u64,
 }
 
 /// Activity of a late party over several instances. ns.
@@ -265,13 +269,15 @@ impl Parts {
         self.computation = self.computation.saturating_add(other.computation);
         self.waiting = self.waiting.saturating_add(other.waiting);
         self.io = self.io.saturating_add(other.io);
+        self.blocked = self.blocked.saturating_add(other.blocked);
+        self.preempted = self.preempted.saturating_add(other.preempted);
     }
 
     /// Explained part of the waiting.
     pub fn known(&self) -> u64 {
-        self.computation
-            .saturating_add(self.waiting)
-            .saturating_add(self.io)
+        let off = self.blocked.saturating_add(self.preempted);
+        let inside = self.waiting.saturating_add(self.io);
+        self.computation.saturating_add(inside).saturating_add(off)
     }
 }
 
@@ -284,6 +290,7 @@ impl Cause {
             .computation
             .saturating_add(late.waiting)
             .saturating_add(late.io)
+            .saturating_add(late.blocked.saturating_add(late.preempted))
             .max(0) as u64;
         let share = |part: i64| {
             let part = part.max(0) as u64;
@@ -300,6 +307,8 @@ impl Cause {
             computation: share(late.computation),
             waiting: share(late.waiting),
             io: share(late.io),
+            blocked: share(late.blocked),
+            preempted: share(late.preempted),
         };
         self.sums.add(&parts);
         self.instances += 1;

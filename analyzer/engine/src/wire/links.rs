@@ -69,8 +69,14 @@ entries! {
     Side {
         /// Number of the wait, see [`Told`].
         index: u32,
-        /// Its computation, ns; or all its time, if that is compared as a whole.
+        /// Its computation, ns; or all its time, if that is compared as a whole. Without what follows.
         computation: i64,
+        /// Between calls off the processor by itself, ns.
+        blocked: i64,
+        /// Between calls off the processor since others had it, ns.
+        preempted: i64,
+        /// Between calls in the kernel, ns.
+        kernel: i64,
         /// Number of waits. Their times are added up.
         waits: u32,
         /// Number of activities.
@@ -254,5 +260,28 @@ parcels! {
         parts: Part,
         /// New waits that the parts are about, in the order of their numbers.
         victims: Named,
+    }
+}
+
+/// What is compared as a whole, see [`Side`], ns.
+pub type Wholes = [i64; 4];
+
+impl Side {
+    /// As one list.
+    pub fn wholes(&self) -> Wholes {
+        [self.computation, self.blocked, self.preempted, self.kernel]
+    }
+
+    /// Adds more.
+    pub fn add_wholes(&mut self, more: Wholes) {
+        let own = [
+            &mut self.computation,
+            &mut self.blocked,
+            &mut self.preempted,
+            &mut self.kernel,
+        ];
+        for (own, more) in own.into_iter().zip(more) {
+            *own = own.saturating_add(more);
+        }
     }
 }

@@ -125,6 +125,10 @@ entries! {
         other_operation: u16,
         /// Time in which it was inside file operations, ns.
         io: i64,
+        /// Time outside of operations off the processor by itself, ns.
+        blocked: i64,
+        /// The same, since another one had the processor, ns.
+        preempted: i64,
         /// Enter of the late call, ns.
         time: i64,
         /// World rank.

@@ -95,15 +95,22 @@ class RootCause:
         begin = f"{self.operation} at {self.place}" if self.operation else str(self.place)
         if self.activity == "latency":
             return f"{self.until} took longer than {who} came late with {begin}"
-        if self.activity != "computation":
+        were = "were" if many else "was"
+        did = {
+            "computation": "computed",
+            "blocked": f"{were} asleep or blocked",
+            "preempted": f"{were} without a processor",
+            "kernel": f"{were} in the kernel",
+        }.get(self.activity)
+        if did is None:
             return f"{who} took longer in {begin}"
         if not self.until:
             return f"{who} {'took' if self.operation else 'computed'} longer in {begin}"
         if not self.operation:
-            return f"{who} computed until {self.until}"
+            return f"{who} {did} until {self.until}"
         if self.until == begin:
-            return f"{who} computed between calls of {begin}"
-        return f"{who} computed between {begin} and {self.until}"
+            return f"{who} {did} between calls of {begin}"
+        return f"{who} {did} between {begin} and {self.until}"
 
 
 def _place(found: Mapping[str, Any]) -> Place:

@@ -1,5 +1,6 @@
 //! The headline: how much waiting there is, and who is to blame for it in the end.
 
+use super::roots::Outside;
 use super::style::percent;
 use super::{MUCH_PERCENT, NOTABLE_PERCENT, crowd, finding, listed, plural, roots};
 use crate::ranks::list_of_ranges;
@@ -104,16 +105,19 @@ fn doing(root: &RootCause, all: u32) -> String {
         false => "the others",
     };
     let (begin, until) = roots::ends(&root.operation, &root.location, root.until.as_ref());
-    match (root.activity.as_str(), until) {
-        ("computation", until) => {
+    match (roots::outside(&root.activity), until) {
+        (Some(does), until) => {
             let place = until.map_or_else(
                 || format!("in {}", finding::place(&root.location)),
                 |until| format!("before {until}"),
             );
-            let computes = agree(&ranks, "computes", "compute");
-            format!("{ranks} {computes} {} {others} {place}", longer(root))
+            let does = match does {
+                Outside::Computed => agree(&ranks, "computes", "compute").to_owned(),
+                Outside::Was(what) => format!("{} {what}", agree(&ranks, "is", "are")),
+            };
+            format!("{ranks} {does} {} {others} {place}", longer(root))
         }
-        ("latency", Some(until)) => {
+        (None, Some(until)) if root.activity == "latency" => {
             let comes = agree(&ranks, "comes", "come");
             format!("{until} takes longer than {ranks} {comes} late with {begin}")
         }
@@ -128,15 +132,12 @@ fn doing(root: &RootCause, all: u32) -> String {
 fn longer(root: &RootCause) -> &str {
     // `computed 3.0x as long as those that waited, in the mean …`
     let did = root.because.split_once(" those that waited,");
-    let did = did.map(|(did, _)| did.strip_prefix("computed ").unwrap_or(did));
-    let did = did.map(|did| {
-        let was_in = did
-            .strip_prefix("was in ")
-            .and_then(|did| did.split_once(' '));
-        was_in.map_or(did, |(_, longer)| longer)
+    let longer = did.and_then(|(did, _)| {
+        let (begin, _) = did.rmatch_indices(' ').nth(3).unwrap_or((0, ""));
+        Some(did[begin..].trim_start())
     });
-    did.filter(|did| did.ends_with(" as long as") || did.ends_with(" longer than"))
-        .unwrap_or("longer than")
+    let is_known = |did: &&str| did.ends_with(" as long as") || did.ends_with(" longer than");
+    longer.filter(is_known).unwrap_or("longer than")
 }
 
 /// Ranks that others wait for because of it, and that mostly wait themselves.
@@ -160,7 +161,7 @@ fn passing_on(report: &Report, root: &RootCause) -> Vec<u32> {
 }
 
 /// The verb for one rank or several.
-fn agree<'w>(ranks: &str, one: &'w str, several: &'w str) -> &'w str {
+pub(super) fn agree<'w>(ranks: &str, one: &'w str, several: &'w str) -> &'w str {
     match ranks.starts_with("ranks ") {
         true => several,
         false => one,

@@ -1,5 +1,6 @@
 //! Root causes as text.
 
+use super::headline::agree;
 use super::style::{Style, Tone, duration, percent, wrap};
 use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph};
 use crate::ranks::list_of_ranges;
@@ -27,14 +28,16 @@ pub(crate) fn listed(report: &Report) -> &[RootCause] {
 pub(crate) fn what(root: &RootCause) -> String {
     let ranks = list_of_ranges(&root.rank_set, RANGES);
     let (begin, until) = ends(&root.operation, &root.location, root.until.as_ref());
+    if let Some(did) = outside(&root.activity)
+        && let Some(between) = between(&root.operation, &begin, until.as_deref())
+    {
+        let did = match did {
+            Outside::Computed => "computed".to_owned(),
+            Outside::Was(what) => format!("{} {what}", agree(&ranks, "was", "were")),
+        };
+        return format!("{ranks} {did} {between}");
+    }
     match (root.activity.as_str(), until) {
-        ("computation", Some(until)) if root.operation.is_empty() => {
-            format!("{ranks} computed until {until}")
-        }
-        ("computation", Some(until)) if until == begin => {
-            format!("{ranks} computed between calls of {until}")
-        }
-        ("computation", Some(until)) => format!("{ranks} computed between {begin} and {until}"),
         ("latency", Some(until)) => {
             format!("{until} took longer than {ranks} came late with {begin}")
         }
@@ -46,6 +49,35 @@ pub(crate) fn what(root: &RootCause) -> String {
         }
         _ => format!("{ranks} took longer in {begin}"),
     }
+}
+
+/// What a rank does between two calls.
+pub(super) enum Outside {
+    Computed,
+    /// With a form of "to be".
+    Was(&'static str),
+}
+
+/// The activities between two calls.
+pub(super) fn outside(activity: &str) -> Option<Outside> {
+    match activity {
+        "computation" => Some(Outside::Computed),
+        "blocked" => Some(Outside::Was("asleep or blocked")),
+        "preempted" => Some(Outside::Was("without a processor")),
+        "kernel" => Some(Outside::Was("in the kernel")),
+        _ => None,
+    }
+}
+
+/// `between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`; there may be no call before
+/// it.
+fn between(operation: &str, begin: &str, until: Option<&str>) -> Option<String> {
+    let until = until?;
+    Some(match operation.is_empty() {
+        true => format!("until {until}"),
+        false if until == begin => format!("between calls of {until}"),
+        false => format!("between {begin} and {until}"),
+    })
 }
 
 /// The calls at both ends of an activity.
@@ -67,14 +99,16 @@ pub(super) fn activity(
     until: Option<&RootSite>,
 ) -> String {
     let (begin, until) = ends(operation, location, until);
+    if let Some(did) = outside(kind)
+        && let Some(between) = between(operation, &begin, until.as_deref())
+    {
+        let what = match did {
+            Outside::Computed => "computation",
+            Outside::Was(what) => what,
+        };
+        return format!("{what} {between}");
+    }
     match (kind, until) {
-        ("computation", Some(until)) if operation.is_empty() => {
-            format!("computation until {until}")
-        }
-        ("computation", Some(until)) if until == begin => {
-            format!("computation between calls of {until}")
-        }
-        ("computation", Some(until)) => format!("computation between {begin} and {until}"),
         ("computation", None) if operation.is_empty() => {
             format!("computation in {}", finding::place(location))
         }

@@ -191,7 +191,14 @@ impl Calls {
         stalls.max_by_key(|(stall, detail)| {
             // The same partner may be needed for several messages.
             let whose = (detail.rank, detail.thread, detail.operation, detail.path);
-            let parts = (detail.computation, detail.waiting, detail.io, detail.other);
+            let off = (detail.blocked, detail.preempted);
+            let parts = (
+                detail.computation,
+                detail.waiting,
+                detail.io,
+                off,
+                detail.other,
+            );
             (stall.severity, Reverse((stall.doubt, whose, parts)))
         })
     }

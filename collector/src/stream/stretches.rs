@@ -1,0 +1,358 @@
+//! Where a thread was between two calls: on its processor, in the kernel, or off it.
+//!
+//! Reading that takes as long as several calls. So it is read at the end of long stretches and of long
+//! calls alone; what is between two readings beside a stretch counts as time on the processor's side
+//! of the doubt.
+
+use std::time::Duration;
+
+use laggard_trace::Beside;
+
+use crate::clock;
+
+/// Shortest stretch that is looked at, unless reading takes more than a hundredth of it.
+const LEAST: Duration = Duration::from_micros(20);
+/// A reading takes at most this part of what it is about.
+const PART: u64 = 100;
+/// Readings are this old at most where calls are short.
+const OLDEST: Duration = Duration::from_millis(1);
+/// Smaller parts of a stretch are not told.
+const TOLD: u64 = 100;
+/// After so long off the processor, it is read how much of that was waiting for one: some us.
+const DELAYED: Duration = Duration::from_micros(400);
+/// Readings at the start, of which the shortest counts.
+const TRIES: usize = 16;
+
+/// Use of the processor by a thread so far.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    /// Time on the processor, ns.
+    processor: u64,
+    /// Part of it in the kernel, ns.
+    kernel: u64,
+    /// How often it left the processor by itself.
+    left: i64,
+    /// How often another one took its place.
+    pushed: i64,
+    /// Page faults, without and with a device.
+    faults: [i64; 2],
+}
+
+impl Used {
+    /// The use by the calling thread; what cannot be known is 0.
+    fn now() -> Used {
+        // SAFETY: all zero is a value of this struct of integers.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: `usage` is valid for writing. It stays as it is where this fails.
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+        let kernel = usage.ru_stime;
+        Used {
+            processor: clock::thread_ns(),
+            kernel: kernel.tv_sec as u64 * 1_000_000_000 + kernel.tv_usec as u64 * 1000,
+            left: usage.ru_nvcsw,
+            pushed: usage.ru_nivcsw,
+            faults: [usage.ru_minflt, usage.ru_majflt],
+        }
+    }
+}
+
+/// How long the calling thread has waited for a processor so far, ns, as the scheduler counts;
+/// `None` where it does not tell.
+fn delay_ns() -> Option<u64> {
+    let mut text = [0u8; 96];
+    let path = c"/proc/thread-self/schedstat".as_ptr();
+    // The functions of the C library would be points of cancellation.
+    // SAFETY: a path that ends with a zero, a buffer of that size, and a descriptor made here.
+    let read = unsafe {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags);
+        if file < 0 {
+            return None;
+        }
+        let read = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
+        libc::syscall(libc::SYS_close, file);
+        read
+    };
+    let text = text.get(..usize::try_from(read).ok()?)?;
+    // Time on the processor, time of waiting for it, and how often.
+    let delay = text.split(u8::is_ascii_whitespace).nth(1)?;
+    std::str::from_utf8(delay).ok()?.parse().ok()
+}
+
+/// Follows the stretches of a thread. Times are ticks.
+#[repr(C)]
+pub struct Stretches {
+    /// When the last call returned, or the last stretch was looked at.
+    left: u64,
+    /// Shortest stretch that is looked at now.
+    least: u64,
+    /// When `used` was read.
+    read: u64,
+    /// Shortest call at whose end it is read; else after `oldest`.
+    call: u64,
+    oldest: u64,
+    /// Whether `beside` has something.
+    pub pending: u32,
+    used: Used,
+    /// Time off the processor since it was read how long the thread had waited for one, and that, ns.
+    off: u64,
+    delay: Option<u64>,
+    delayed: u64,
+    /// What no record tells yet.
+    beside: Beside,
+    /// The thread's clock of time on its processor, and its time at the begin, ns.
+    own: (Option<libc::clockid_t>, u64),
+    /// Shortest stretch that is looked at as a rule, and after a look that found nothing.
+    usual: [u64; 2],
+}
+
+impl Stretches {
+    /// Begins now. If they are not `told`, nothing is looked at.
+    pub fn new(told: bool) -> Stretches {
+        let mut stretches = Stretches {
+            left: clock::now(),
+            least: u64::MAX,
+            read: 0,
+            call: u64::MAX,
+            oldest: u64::MAX,
+            pending: 0,
+            used: Used::default(),
+            off: 0,
+            delay: None,
+            delayed: u64::MAX,
+            beside: Beside::default(),
+            own: (None, 0),
+            usual: [u64::MAX; 2],
+        };
+        if !told {
+            return stretches;
+        }
+        let mut cost = u64::MAX;
+        for _ in 0..TRIES {
+            let begin = clock::now();
+            stretches.used = Used::now();
+            stretches.read = clock::now();
+            cost = cost.min(stretches.read.wrapping_sub(begin));
+        }
+        (stretches.delay, stretches.delayed) = (delay_ns(), clock::ticks(DELAYED));
+        stretches.own = (clock::of_this_thread(), stretches.used.processor);
+        let least = clock::ticks(LEAST);
+        let usual = least.max(cost.saturating_mul(PART));
+        stretches.usual = [usual, least];
+        (stretches.least, stretches.call) = (usual, usual);
+        stretches.oldest = clock::ticks(OLDEST).max(usual);
+        stretches.left = clock::now();
+        stretches
+    }
+
+    /// The shortest stretch that is looked at, ns; `None`: none is.
+    pub fn least_ns(&self) -> Option<u64> {
+        let ticks = self.usual[0];
+        let ns = u128::from(ticks) * 1_000_000_000 / u128::from(clock::ticks_per_s().max(1));
+        (ticks != u64::MAX).then_some(ns as u64)
+    }
+
+    /// After looks that found `nothing`, shorter stretches count.
+    pub fn after_look(&mut self, nothing: bool) {
+        self.least = self.usual[usize::from(nothing)];
+    }
+
+    /// Whether a stretch that ends now must be looked at.
+    #[inline(always)]
+    pub fn is_long(&self, now: u64) -> bool {
+        now.wrapping_sub(self.left) >= self.least
+    }
+
+    /// A call returned.
+    #[inline(always)]
+    pub fn returned(&mut self, enter: u64, leave: u64) {
+        self.left = leave;
+        if leave.wrapping_sub(enter) >= self.call || leave.wrapping_sub(self.read) >= self.oldest {
+            self.read_again();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_again(&mut self) {
+        if self.call == u64::MAX {
+            return;
+        }
+        let before = self.used;
+        self.used = Used::now();
+        self.off += off(&before, &self.used, clock::now().wrapping_sub(self.read));
+        if self.off >= self.delayed {
+            (self.delay, self.off) = (delay_ns(), 0);
+        }
+        self.read = clock::now();
+        self.left = self.read;
+    }
+
+    /// Looks at the stretch that ends now. Returns when the look was over.
+    #[cold]
+    #[inline(never)]
+    pub fn look(&mut self, now: u64) -> u64 {
+        let used = Used::now();
+        let before = std::mem::replace(&mut self.used, used);
+        let (stretch, doubt) = (
+            now.wrapping_sub(self.left),
+            self.left.wrapping_sub(self.read),
+        );
+        let mut beside = beside(&before, &used, stretch, doubt);
+        self.off += off(&before, &used, stretch + doubt);
+        if beside.blocked + beside.preempted >= self.delayed {
+            let before = std::mem::replace(&mut self.delay, delay_ns());
+            if let (Some(before), Some(now)) = (before, self.delay) {
+                let delay = clock::ticks(Duration::from_nanos(now.saturating_sub(before)));
+                beside = split(&beside, delay, self.off);
+            }
+            self.off = 0;
+        }
+        if beside != Beside::default() {
+            self.beside.add(&beside);
+            self.pending = 1;
+        }
+        self.read = clock::now();
+        self.left = self.read;
+        self.read
+    }
+
+    /// What no record tells yet.
+    pub fn take(&mut self) -> Beside {
+        self.pending = 0;
+        std::mem::replace(&mut self.beside, Beside::default())
+    }
+
+    /// Time of the thread on its processor since the begin, ns; 0 if it is not known.
+    pub fn processor_ns(&self) -> u64 {
+        let (clock, begin) = self.own;
+        clock.map_or(0, clock::of_thread_ns).saturating_sub(begin)
+    }
+}
+
+/// Ticks off the processor between two readings `whole` ticks apart.
+fn off(before: &Used, after: &Used, whole: u64) -> u64 {
+    let on = after.processor.saturating_sub(before.processor);
+    whole.saturating_sub(clock::ticks(Duration::from_nanos(on)))
+}
+
+/// A stretch whose thread waited `delay` ticks for a processor in a time with `all` ticks off it.
+fn split(beside: &Beside, delay: u64, all: u64) -> Beside {
+    let off = beside.blocked + beside.preempted;
+    let share = u128::from(delay) * u128::from(off) / u128::from(all.max(off).max(1));
+    let preempted = off.min(share as u64);
+    Beside {
+        blocked: off - preempted,
+        preempted,
+        ..*beside
+    }
+}
+
+/// What so many ticks of `stretch` were beside work, between two readings that are `doubt` ticks longer.
+fn beside(before: &Used, after: &Used, stretch: u64, doubt: u64) -> Beside {
+    let ticks = |ns: u64| clock::ticks(Duration::from_nanos(ns));
+    let told = |part: u64| match part >= stretch / TOLD {
+        true => part,
+        false => 0,
+    };
+    let on = ticks(after.processor.saturating_sub(before.processor));
+    let off = told(stretch.saturating_sub(on));
+    let kernel = ticks(after.kernel.saturating_sub(before.kernel));
+    let kernel = told(kernel.min(on).saturating_sub(doubt).min(stretch - off));
+    let (left, pushed) = (after.left - before.left, after.pushed - before.pushed);
+    // Others may have had its processor when it would have gone on.
+    let is_pushed = pushed > left;
+    let fault = |at: usize| u32::try_from(after.faults[at] - before.faults[at]).unwrap_or(0);
+    let faults = [fault(0), fault(1)];
+    Beside {
+        blocked: if is_pushed { 0 } else { off },
+        preempted: if is_pushed { off } else { 0 },
+        kernel,
+        faults: match kernel > 0 || faults[1] > 0 {
+            true => faults,
+            false => [0; 2],
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> u64 {
+        clock::ticks(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn sleep_is_told_from_work_and_from_other_programs() {
+        let used = |processor: u64, left, pushed| Used {
+            processor: 1_000_000 * processor,
+            left,
+            pushed,
+            ..Used::default()
+        };
+        let start = used(5, 1, 1);
+        let of = |after: Used, doubt| {
+            let beside = beside(&start, &after, ms(10), ms(doubt));
+            (beside.blocked, beside.preempted)
+        };
+        assert_eq!(of(used(9, 2, 1), 0), (ms(6), 0));
+        assert_eq!(of(used(9, 1, 3), 0), (0, ms(6)));
+        // More than it left by itself: nobody knows how long it would have slept.
+        assert_eq!(of(used(9, 2, 3), 0), (0, ms(6)));
+        assert_eq!(of(used(15, 2, 1), 0), (0, 0));
+        // The processor may have worked before the stretch or in it.
+        assert_eq!(of(used(9, 2, 1), 1), (ms(6), 0));
+        assert_eq!(of(used(16, 2, 1), 1), (0, 0));
+    }
+
+    #[test]
+    fn who_waits_for_a_processor_does_not_sleep() {
+        let beside = Beside {
+            blocked: 40,
+            ..Beside::default()
+        };
+        let parts = |delay, all| {
+            let split = split(&beside, delay, all);
+            (split.blocked, split.preempted)
+        };
+        assert_eq!(parts(0, 40), (40, 0));
+        assert_eq!(parts(10, 40), (30, 10));
+        assert_eq!(parts(50, 40), (0, 40));
+        // Half of the time off the processor was before.
+        assert_eq!(parts(20, 80), (30, 10));
+        assert!(delay_ns().is_some());
+    }
+
+    #[test]
+    fn faults_are_told_with_their_time() {
+        let mut after = Used {
+            processor: 10_000_000,
+            kernel: 4_000_000,
+            faults: [1000, 0],
+            ..Used::default()
+        };
+        let of = |after: &Used, doubt| beside(&Used::default(), after, ms(10), ms(doubt));
+        assert_eq!(of(&after, 0).kernel, ms(4));
+        assert_eq!(of(&after, 0).faults, [1000, 0]);
+        assert_eq!(of(&after, 3).kernel, ms(1));
+        assert_eq!(of(&after, 5), Beside::default());
+        after.kernel = 50_000;
+        assert_eq!(of(&after, 0), Beside::default());
+    }
+
+    #[test]
+    fn sleep_and_work_of_this_thread() {
+        let mut stretches = Stretches::new(true);
+        std::thread::sleep(Duration::from_millis(30));
+        let now = clock::now();
+        assert!(stretches.is_long(now));
+        let slept = now.wrapping_sub(stretches.left);
+        stretches.look(now);
+        let beside = stretches.take();
+        assert!(beside.blocked + beside.preempted > slept / 10 * 9);
+        assert_eq!(stretches.take(), Beside::default());
+        assert!(Stretches::new(false).least_ns().is_none());
+        assert!(stretches.own.0.is_some());
+    }
+}
