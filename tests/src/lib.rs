@@ -51,7 +51,7 @@
 //! METRIC pattern[+pattern…] S [instances=N] [tolerance=0.1] [abs=0]
 //!     The total over the run.
 //! ROOT activity ranks=0:0.9[,1:0.3] [at=@mark] [tolerance=0.1]
-//!     Root causes of this activity at this call, or before it if it is computation: all
+//!     Root causes of this activity at this call, or before it if it is between two: all
 //!     ranks with a part that counts, and the waiting that each of them starts.
 //! NO_ROOT [ranks=1,2] [at=@mark] [below=0.05]
 //!     These ranks together, or all there, start less than this fraction of all waiting.

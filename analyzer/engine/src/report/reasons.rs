@@ -38,8 +38,8 @@ pub fn of_root(kind: Kind, operation: &str, longer: &Longer) -> String {
     }
     let did = match kind {
         Kind::Computation => "computed".to_owned(),
-        Kind::Blocked => "slept or was blocked".to_owned(),
-        Kind::Preempted => "was preempted".to_owned(),
+        Kind::Blocked => "was asleep or blocked".to_owned(),
+        Kind::Preempted => "was without a processor".to_owned(),
         Kind::Kernel => "was in the kernel".to_owned(),
         _ => format!("was in {operation}"),
     };
@@ -123,9 +123,9 @@ pub fn because(
             let amount = view.amount(*activity, at == 0);
             match (activity, &held) {
                 (Activity::Computation, _) => format!("computed {amount}"),
-                (Activity::Blocked, _) => format!("slept or was blocked {amount}"),
+                (Activity::Blocked, _) => format!("was asleep or blocked for {amount}"),
                 (Activity::Preempted, _) => {
-                    format!("was preempted {amount}")
+                    format!("was without a processor for {amount}")
                 }
                 (Activity::Io, _) => format!("spent {amount} in file operations"),
                 (

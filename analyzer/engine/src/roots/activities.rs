@@ -126,11 +126,15 @@ pub struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// By the record of a call with extension records.
-    pub fn by(event: Option<&'a Event>) -> Told<'a> {
+    /// By the record of a call with extension records. What is beside computation counts as such
+    /// unless it is `told_apart`.
+    pub fn by(event: Option<&'a Event>, told_apart: bool) -> Told<'a> {
         event.map_or_else(Told::default, |event| Told {
             computed: &event.computed,
-            beside: event.beside,
+            beside: match told_apart {
+                true => event.beside,
+                false => Beside::default(),
+            },
         })
     }
 }

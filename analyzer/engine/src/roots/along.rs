@@ -37,6 +37,8 @@ impl Spent {
 
 /// One location.
 pub struct Along<'a> {
+    /// See [`Search::folds`](crate::roots::Search::folds).
+    folds: bool,
     thread: &'a Thread<'a>,
     stream: Stream<'a>,
     columns: Columns,
@@ -64,11 +66,12 @@ type Call = (u32, i64, i64);
 
 impl<'a> Along<'a> {
     /// A location that was walked over.
-    pub fn new(walked: Walked<'a>, clock: ClockMap) -> Self {
+    pub fn new(walked: Walked<'a>, clock: ClockMap, folds: bool) -> Self {
         let stream = Stream::new(walked.thread.stream.location(), clock);
         let signatures = stream.location().definitions.signatures().iter();
         let moved = signatures.map(|signature| moved(signature, signature.send, signature.receive));
         Along {
+            folds,
             phases: Phases::new(stream.location()),
             thread: walked.thread,
             moved: moved.collect(),
@@ -114,7 +117,7 @@ impl<'a> Along<'a> {
                 self.open = last.map_or(self.open, call);
                 break;
             }
-            self.take(call(at), Told::by(columns.event(at)), weights);
+            self.take(call(at), Told::by(columns.event(at), self.folds), weights);
         }
         self.columns = columns;
     }

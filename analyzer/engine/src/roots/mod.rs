@@ -143,10 +143,11 @@ impl Search<'_> {
             lanes.map(|(name, walked)| (*name, &walked.activities, &walked.longer[..])),
             &mut roots,
         );
+        let folds = self.folds;
         let mut lanes: Vec<Along> = walked
             .into_par_iter()
             .zip(self.clocks)
-            .map(|(walked, clock)| Along::new(walked, clock.clone()))
+            .map(|(walked, clock)| Along::new(walked, clock.clone(), folds))
             .collect();
         let locations = self.opened.run.locations;
         let span = (path.span.start, path.span.end);

@@ -267,7 +267,11 @@ impl<'a> Walker<'a> {
             if let Some(last) = &self.open {
                 let (time, before) = (begin - last.leave, last.signature);
                 if time > 0 {
-                    self.compute((before, signature), Told::by(event), (enter, time));
+                    self.compute(
+                        (before, signature),
+                        Told::by(event, self.folds),
+                        (enter, time),
+                    );
                 }
             }
             self.begin.get_or_insert(enter);
@@ -333,7 +337,7 @@ impl<'a> Walker<'a> {
             self.posts += u64::from(posts);
             posts = row.is_some_and(|row| row.has(flags::POSTS));
             if enter > open.leave {
-                let told = Told::by(event_at(columns, extended, stop));
+                let told = Told::by(event_at(columns, extended, stop), self.folds);
                 let time = enter - open.leave;
                 self.compute((open.signature, signature), told, (enter, time));
             }

@@ -1,0 +1,119 @@
+/* What rank 0 does before it sends, by the first argument: it works, sleeps, has its processor taken by
+ * another thread, or touches new memory. At the end it says how much of it was what, ns. */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum { ROUNDS = 20, BYTES = 4 << 20 };
+static const double PART = 20e6; /* ns */
+
+static atomic_int is_over, is_wanted;
+
+static double clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return 1e9 * t.tv_sec + t.tv_nsec;
+}
+
+static double wall(void) { return clock_ns(CLOCK_MONOTONIC); }
+static double processor(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+/* Without system calls: the kernel has a part in these. */
+static void work(double ns)
+{
+    volatile double sum = 0;
+    for (double until = processor() + ns; processor() < until;)
+        for (int n = 0; n < 200000; n++)
+            sum = sum + n;
+}
+
+static void touch(double ns)
+{
+    for (double until = processor() + ns; processor() < until;) {
+        char *bytes = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        for (int at = 0; at < BYTES; at += 4096)
+            bytes[at] = 1;
+        munmap(bytes, BYTES);
+    }
+}
+
+static void *compete(void *unused)
+{
+    while (!is_over) {
+        struct timespec pause = {.tv_nsec = 200000};
+        if (!is_wanted)
+            nanosleep(&pause, NULL);
+    }
+    return unused;
+}
+
+/* Until others have had the processor for so long. */
+static void share(double ns)
+{
+    is_wanted = 1;
+    for (double since = wall() - processor(); wall() - processor() - since < ns;)
+        ;
+    is_wanted = 0;
+}
+
+int main(int argc, char **argv)
+{
+    int rank, value = 0;
+    double slept = 0, off = 0, kernel = 0;
+    long faults = 0;
+    pthread_t other;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const char *what = argv[1];
+    int is_shared = rank == 0 && strcmp(what, "shared") == 0;
+    if (is_shared) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(sched_getcpu(), &set);
+        sched_setaffinity(0, sizeof set, &set);
+        pthread_create(&other, NULL, compete, NULL);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        if (rank == 0) {
+            struct rusage before, after;
+            double begin = wall(), used = processor();
+            getrusage(RUSAGE_THREAD, &before);
+            work(PART / 4);
+            if (is_shared)
+                share(PART);
+            else if (strcmp(what, "touch") == 0)
+                touch(PART);
+            else if (strcmp(what, "sleep") == 0) {
+                struct timespec part = {.tv_nsec = PART};
+                double start = wall();
+                nanosleep(&part, NULL);
+                slept += wall() - start;
+            } else
+                work(PART);
+            getrusage(RUSAGE_THREAD, &after);
+            faults += after.ru_minflt - before.ru_minflt;
+            kernel += 1e9 * (after.ru_stime.tv_sec - before.ru_stime.tv_sec)
+                      + 1e3 * (after.ru_stime.tv_usec - before.ru_stime.tv_usec);
+            off += wall() - begin - (processor() - used);
+            MPI_Send(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    }
+    is_over = 1;
+    if (is_shared)
+        pthread_join(other, NULL);
+    if (rank == 0)
+        printf("{\"slept\": %.0f, \"off\": %.0f, \"kernel\": %.0f, \"faults\": %ld}\n", slept, off, kernel,
+               faults);
+    MPI_Finalize();
+    return 0;
+}
