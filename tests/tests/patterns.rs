@@ -93,6 +93,7 @@ programs! {
     persistent_collectives: "persistent_collectives.c";
     polling: "polling.c";
     python_mpi4py: "python_mpi4py.py";
+    off_processor_asleep: "off_processor_asleep.c";
     root_cause_chain: "root_cause_chain.c";
     root_cause_file_request: "root_cause_file_request.c";
     root_cause_fortran: "root_cause_fortran.f90";

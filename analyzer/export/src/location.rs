@@ -14,7 +14,7 @@ use laggard_otf2::events::{Collective, Event, Message, Told};
 use laggard_otf2::profile::{PROPERTY, RegionProfile};
 use laggard_otf2::{ArchiveWriter, EventWriter};
 use laggard_trace::calls::{self, Call, GenericType, Shape};
-use laggard_trace::{REGION_FUNCTION, RegionEntry, Signature, flags};
+use laggard_trace::{Beside, REGION_FUNCTION, RegionEntry, Signature, flags};
 use rustc_hash::FxHashMap;
 
 use super::groups::Groups;
@@ -161,6 +161,13 @@ impl Writer<'_> {
         }
         let told = told(known, event);
         let off = event.off.map(|ticks| self.traced.length_ns(ticks) as u64);
+        let length_ns = |ticks| self.traced.length_ns(ticks) as u64;
+        let beside = Beside {
+            blocked: length_ns(event.beside.blocked),
+            preempted: length_ns(event.beside.preempted),
+            kernel: length_ns(event.beside.kernel),
+            ..event.beside
+        };
         let slept = match off {
             Some(_) => told.in_vain(off),
             None => told,
@@ -178,8 +185,11 @@ impl Writer<'_> {
             let part = u128::from(whole - each) * u128::from(n) / u128::from((count - 1).max(1));
             let enter = enter + part as u64;
             // The sleep was after the last of them.
-            let told = if n + 1 == count { &slept } else { &told };
-            self.call(state, &signature, told, (enter, enter + each), event)?;
+            let mut told = if n + 1 == count { slept } else { told };
+            if n == 0 {
+                told = told.beside(&beside);
+            }
+            self.call(state, &signature, &told, (enter, enter + each), event)?;
         }
         Ok(())
     }

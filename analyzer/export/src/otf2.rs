@@ -99,7 +99,7 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
     for (number, name) in TOLD_NUMBERS.into_iter().zip(TOLD) {
         let told = Attribute {
             name: names.string(name.as_bytes()),
-            description: names.string(b"of a one-sided call, as in a trace of laggard"),
+            description: names.string(b"of a call, as in a trace of laggard"),
             kind: LONG,
         };
         definitions.attributes.insert(number, told);

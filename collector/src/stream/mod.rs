@@ -429,7 +429,7 @@ impl Stream {
             return;
         }
         self.flush_polling(Some(enter));
-        self.stretches.after_look(true);
+        self.stretches.begin_looks(enter);
         self.polling = Polling {
             count: 1,
             signature: found.id,
@@ -497,7 +497,7 @@ impl Stream {
         if p.count == 0 || !self.records {
             return;
         }
-        self.stretches.after_look(false);
+        self.stretches.end_looks();
         self.recorded += u64::from(p.count);
         let gap = next.map_or(0, |next| next.saturating_sub(p.leave));
         // Sleep between looks is told with the look before it.

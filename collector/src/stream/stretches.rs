@@ -101,16 +101,19 @@ pub struct Stretches {
     /// What no record tells yet.
     beside: Beside,
     /// The thread's clock of time on its processor, and its time at the begin, ns.
-    own: (Option<libc::clockid_t>, u64),
+    own: Option<(libc::clockid_t, u64)>,
     /// Shortest stretch that is looked at as a rule, and after a look that found nothing.
     usual: [u64; 2],
+    /// Readings are this old at most when looks begin that find nothing.
+    fresh: u64,
 }
 
 impl Stretches {
-    /// Begins now. If they are not `told`, nothing is looked at.
+    /// Begins now. If they are not all `told`, only those after looks that found nothing are.
     pub fn new(told: bool) -> Stretches {
+        let (least, oldest) = (clock::ticks(LEAST), clock::ticks(OLDEST));
         let mut stretches = Stretches {
-            left: clock::now(),
+            left: 0,
             least: u64::MAX,
             read: 0,
             call: u64::MAX,
@@ -118,15 +121,13 @@ impl Stretches {
             pending: 0,
             used: Used::default(),
             off: 0,
-            delay: None,
-            delayed: u64::MAX,
+            delay: delay_ns(),
+            delayed: clock::ticks(DELAYED),
             beside: Beside::default(),
-            own: (None, 0),
-            usual: [u64::MAX; 2],
+            own: None,
+            usual: [u64::MAX, least],
+            fresh: oldest,
         };
-        if !told {
-            return stretches;
-        }
         let mut cost = u64::MAX;
         for _ in 0..TRIES {
             let begin = clock::now();
@@ -134,13 +135,14 @@ impl Stretches {
             stretches.read = clock::now();
             cost = cost.min(stretches.read.wrapping_sub(begin));
         }
-        (stretches.delay, stretches.delayed) = (delay_ns(), clock::ticks(DELAYED));
-        stretches.own = (clock::of_this_thread(), stretches.used.processor);
-        let least = clock::ticks(LEAST);
-        let usual = least.max(cost.saturating_mul(PART));
-        stretches.usual = [usual, least];
-        (stretches.least, stretches.call) = (usual, usual);
-        stretches.oldest = clock::ticks(OLDEST).max(usual);
+        if told {
+            let usual = least.max(cost.saturating_mul(PART));
+            (stretches.least, stretches.call) = (usual, usual);
+            stretches.oldest = oldest.max(usual);
+            stretches.usual[0] = usual;
+            let begin = stretches.used.processor;
+            stretches.own = clock::of_this_thread().map(|clock| (clock, begin));
+        }
         stretches.left = clock::now();
         stretches
     }
@@ -152,9 +154,17 @@ impl Stretches {
         (ticks != u64::MAX).then_some(ns as u64)
     }
 
-    /// After looks that found `nothing`, shorter stretches count.
-    pub fn after_look(&mut self, nothing: bool) {
-        self.least = self.usual[usize::from(nothing)];
+    /// Looks that find nothing begin at `enter`: after them, shorter stretches count.
+    pub fn begin_looks(&mut self, enter: u64) {
+        self.least = self.usual[1];
+        if enter.wrapping_sub(self.read) >= self.fresh {
+            self.read_again();
+        }
+    }
+
+    /// Such looks are over.
+    pub fn end_looks(&mut self) {
+        self.least = self.usual[0];
     }
 
     /// Whether a stretch that ends now must be looked at.
@@ -175,9 +185,6 @@ impl Stretches {
     #[cold]
     #[inline(never)]
     fn read_again(&mut self) {
-        if self.call == u64::MAX {
-            return;
-        }
         let before = self.used;
         self.used = Used::now();
         self.off += off(&before, &self.used, clock::now().wrapping_sub(self.read));
@@ -225,8 +232,9 @@ impl Stretches {
 
     /// Time of the thread on its processor since the begin, ns; 0 if it is not known.
     pub fn processor_ns(&self) -> u64 {
-        let (clock, begin) = self.own;
-        clock.map_or(0, clock::of_thread_ns).saturating_sub(begin)
+        self.own.map_or(0, |(clock, begin)| {
+            clock::of_thread_ns(clock).saturating_sub(begin)
+        })
     }
 }
 
@@ -353,6 +361,6 @@ mod tests {
         assert!(beside.blocked + beside.preempted > slept / 10 * 9);
         assert_eq!(stretches.take(), Beside::default());
         assert!(Stretches::new(false).least_ns().is_none());
-        assert!(stretches.own.0.is_some());
+        assert!(stretches.own.is_some());
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ffi::c_void;
 
+use laggard_trace::Beside;
+
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
 
 /// Attribute of receives with their wildcards: an unsigned byte, 1 = any source, 2 = any tag.
@@ -35,13 +37,19 @@ impl Any {
 /// Attributes of calls for data without records in OTF2, 64 bits each. First the parameter of a
 /// call on a window (assertions and lock type, or a displacement), or 1 if a call completed file
 /// operations alone. Then, for an OpenSHMEM call,
-/// address, value, and tag with bytes, as in a laggard trace.
-pub const TOLD: [&str; 5] = [
+/// address, value, and tag with bytes, as in a laggard trace. Then sleep after a look that found
+/// nothing, and what the time before the call was beside computation: blocked, preempted, in the
+/// kernel, ns; and page faults without a device, with those that needed one in the high half.
+pub const TOLD: [&str; 9] = [
     "laggard::parameter",
     "laggard::address",
     "laggard::value",
     "laggard::operand",
     "laggard::off",
+    "laggard::blocked",
+    "laggard::preempted",
+    "laggard::kernel",
+    "laggard::faults",
 ];
 
 /// Values of these attributes for a call, in their order.
@@ -51,7 +59,9 @@ pub struct Told(pub [Option<u64>; TOLD.len()]);
 impl Told {
     /// Values for a call on a window.
     pub fn of_window(parameter: i64) -> Told {
-        Told([Some(parameter as u64), None, None, None, None])
+        let mut told = Told::default();
+        told.0[0] = Some(parameter as u64);
+        told
     }
 
     /// Values for a call that completed file operations alone.
@@ -66,7 +76,9 @@ impl Told {
         operand: Option<(i32, u64)>,
     ) -> Told {
         let packed = |(tag, bytes): (i32, u64)| u64::from(tag as u32) | bytes << 32;
-        Told([None, address, value, operand.map(packed), None])
+        let mut told = Told::default();
+        (told.0[1], told.0[2], told.0[3]) = (address, value, operand.map(packed));
+        told
     }
 
     /// The same for a look that found nothing, after which the thread slept for `off` ns.
@@ -78,6 +90,32 @@ impl Told {
     /// Sleep after a look that found nothing, ns.
     pub fn off(&self) -> Option<u64> {
         self.0[4]
+    }
+
+    /// The same with what the time before was beside computation, ns.
+    pub fn beside(mut self, beside: &Beside) -> Told {
+        let [minor, major] = beside.faults.map(u64::from);
+        let all = [
+            beside.blocked,
+            beside.preempted,
+            beside.kernel,
+            minor | major << 32,
+        ];
+        for (told, value) in self.0[5..].iter_mut().zip(all) {
+            *told = Some(value).filter(|value| *value > 0);
+        }
+        self
+    }
+
+    /// What the time before the call was beside computation, ns.
+    pub fn before(&self) -> Beside {
+        let of = |at: usize| self.0[at].unwrap_or(0);
+        Beside {
+            blocked: of(5),
+            preempted: of(6),
+            kernel: of(7),
+            faults: [of(8) as u32, (of(8) >> 32) as u32],
+        }
     }
 
     /// Whether no value is set.

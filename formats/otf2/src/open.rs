@@ -267,7 +267,11 @@ impl Open {
                     true => std::mem::take(&mut self.completes),
                     false => SmallVec::new(),
                 },
-                told: if is_last { self.told } else { Told::default() },
+                told: match at {
+                    _ if is_last => self.told,
+                    0 => Told::default().beside(&self.told.before()),
+                    _ => Told::default(),
+                },
                 computed: std::mem::take(&mut self.computed),
             };
             records.push((done, row.request, row.waits));

@@ -181,6 +181,7 @@ impl<'a> Output<'a> {
             (Extension::Off, done.told.off().filter(|&off| off > 0)),
         ];
         let told = told.into_iter();
+        extensions.extend(done.told.before().extensions());
         extensions
             .extend(told.filter_map(|(kind, value)| Some(Record::extension_u64(kind, value?))));
         for &(path, ticks) in &done.computed {
