@@ -501,6 +501,10 @@ pub struct LocationTimes {
     /// From when the last location entered Finalize to the end of its last call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shutdown_s: Option<f64>,
+    /// On its processor while it was recorded, start-up and shut-down included; absent if that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_s: Option<f64>,
     /// Wait states in its calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<u64>,

@@ -29,6 +29,8 @@ pub struct LocationTimes {
     pub thread: u32,
     /// From the first call to the end of the last, start-up and shut-down included.
     pub all: u64,
+    /// On its processor while it was recorded; 0 = not known.
+    pub processor: u64,
     /// Until its libraries had started.
     pub startup: u64,
     /// Since the last location entered Finalize.
@@ -220,6 +222,7 @@ pub fn profile(
         rank: location.header.rank,
         thread: location.header.thread,
         all: (clock.ns(span.1) - clock.ns(span.0)).max(0) as u64,
+        processor: location.end.map_or(0, |end| end.processor_ns),
         ..LocationTimes::default()
     };
     let members = members(location);

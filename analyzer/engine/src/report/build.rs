@@ -472,6 +472,7 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
             in_calls: Some(in_calls(&times)),
             startup_s: Some(seconds(times.startup)),
             shutdown_s: Some(seconds(times.shutdown)),
+            processor_s: Some(seconds(location.processor)).filter(|time| *time > 0.0),
             waits: Some(times.traffic.waits),
             caused_waits: Some(times.traffic.caused),
             traffic: Some(traffic::told(&times.traffic)),
