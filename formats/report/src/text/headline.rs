@@ -221,8 +221,11 @@ fn costly(report: &Report) -> Option<String> {
     let part = most
         .cost_s
         .filter(|&part| part > largest && share(part) >= MUCH_PERCENT)?;
+    let why = crowd(report).map_or_else(String::new, |crowd| {
+        format!("; {crowd}, so part of it may be waiting for a core")
+    });
     Some(format!(
-        " {} of all time is what calls cost without any waiting, {} of it {}.",
+        " {} of all time is what calls cost without any waiting, {} of it {}{why}.",
         percent(share(calls.cost_s)),
         part_of(part, calls.cost_s),
         most.operation

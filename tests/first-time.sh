@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# The way of somebody who never used laggard, from a tarball to the cause in a program with a slow
+# rank: what is typed, how long it takes, and how many words are read. Fails if the words read do not
+# name the rank and the line.
+#
+# Usage: first-time.sh TARBALL [DIRECTORY-TO-WORK-IN]
+#
+# Needs an MPI with mpicc. Prints a row for each command, as analyzer/docs/first-time.md has them.
+set -euo pipefail
+
+tarball=$(realpath "${1:?the tarball of make dist}")
+work=$(mktemp -d "${2:-${TMPDIR:-/tmp}}/first-time-XXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+# More ranks than cores and root are usual in containers; others need neither.
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# What somebody writes who has heard that one rank is slow: a ring of neighbours, and a sum at times.
+cat >ring.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+
+static double work(int rounds)
+{
+    volatile double sum = 0;
+    for (int i = 0; i < rounds; i++)
+        sum += 1.0 / (i + 1);
+    return sum;
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    double mine = rank, left, sum;
+    for (int step = 0; step < 200; step++) {
+        mine += work(rank == 2 ? 2000000 : 400000);
+        MPI_Sendrecv(&mine, 1, MPI_DOUBLE, (rank + 1) % size, 0, &left, 1, MPI_DOUBLE,
+                     (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (step % 10 == 9)
+            MPI_Allreduce(&left, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+    if (rank == 0)
+        printf("sum %g\n", sum);
+    MPI_Finalize();
+    return 0;
+}
+END
+line=$(grep -n 'MPI_Sendrecv(' ring.c | cut -d: -f1)
+
+seconds=0
+typed() {
+    local begin end
+    begin=$(date +%s.%N)
+    bash -euc "$1" >out 2>&1 </dev/null || { cat out; exit 1; }
+    end=$(date +%s.%N)
+    seconds=$(awk "BEGIN { printf \"%.1f\", $end - $begin }")
+    total=$(awk "BEGIN { printf \"%.1f\", ${total:-0} + $seconds }")
+    printf '| `%s` | %s | %s |\n' "$2" "$seconds" "$(wc -w <out)"
+}
+
+name=$(basename "$tarball" .tar.gz)
+echo "| typed | seconds | words printed |"
+echo "|---|---:|---:|"
+typed "tar -xzf '$tarball'" "tar -xzf laggard-*.tar.gz"
+export PATH=$work/$name/bin:$PATH
+typed "mpicc -g -O2 ring.c -o ring" "mpicc -g -O2 ring.c -o ring"
+typed "mpirun -n 4 ./ring" "mpirun -n 4 ./ring"
+bare=$seconds
+typed "laggard run --report -- mpirun -n 4 ./ring" "laggard run --report -- mpirun -n 4 ./ring"
+
+# What stands before the cause, and the sentence of the cause itself, without the program's output.
+until_cause=$(sed -n '/^ring: /,/^$/p' out | tr '\n' ' ')
+words=$(sed 's/\(ring.c:[0-9]* main\)\. .*/\1/' <<<"$until_cause" | wc -w)
+echo
+echo "$until_cause"
+grep -q "rank 2 computes .* before MPI_Sendrecv at ring.c:$line main" <<<"$until_cause" || {
+    echo "The first paragraph does not say that rank 2 computes longer before line $line." >&2
+    exit 1
+}
+echo
+echo "Words of the report until the cause: $words. All commands: $total s, $bare s of them the program alone."
