@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The way of somebody who never used laggard, from a tarball to the cause in a program with a slow
-# rank: what is typed, how long it takes, and how many words are read. Fails if the words read do not
-# name the rank and the line.
+# The way of somebody who never used laggard, from a tarball or a repository to the cause in a program
+# with a slow rank: what is typed, how long it takes, and how many words are read. Fails if the first
+# paragraph of the report does not name the rank and the line.
 #
-# Usage: first-time.sh TARBALL [DIRECTORY-TO-WORK-IN]
+# Usage: first-time.sh TARBALL|REPOSITORY [DIRECTORY-TO-WORK-IN]
 #
 # Needs an MPI with mpicc. Prints a row for each command, as analyzer/docs/first-time.md has them.
 set -euo pipefail
 
-tarball=$(realpath "${1:?the tarball of make dist}")
+source=$(realpath "${1:?the tarball of make dist, or a repository}")
 work=$(mktemp -d "${2:-${TMPDIR:-/tmp}}/first-time-XXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -63,11 +63,16 @@ typed() {
     printf '| `%s` | %s | %s |\n' "$2" "$seconds" "$(wc -w <out)"
 }
 
-name=$(basename "$tarball" .tar.gz)
 echo "| typed | seconds | words printed |"
 echo "|---|---:|---:|"
-typed "tar -xzf '$tarball'" "tar -xzf laggard-*.tar.gz"
-export PATH=$work/$name/bin:$PATH
+if [ -d "$source" ]; then
+    typed "git clone '$source' laggard" "git clone URL laggard"
+    typed "make -C laggard build" "make -C laggard build"
+    export PATH=$work/laggard/target/release:$PATH
+else
+    typed "tar -xzf '$source'" "tar -xzf laggard-*.tar.gz"
+    export PATH=$work/$(basename "$source" .tar.gz)/bin:$PATH
+fi
 typed "mpicc -g -O2 ring.c -o ring" "mpicc -g -O2 ring.c -o ring"
 typed "mpirun -n 4 ./ring" "mpirun -n 4 ./ring"
 bare=$seconds
