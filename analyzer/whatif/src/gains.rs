@@ -55,6 +55,9 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report) -> Result<
     let mut prediction = predicted(events, Some(report), &scenarios, false)?;
     let of_hints = prediction.scenarios.split_off(known.len());
     let looking = prediction.looking_as_recorded_s;
+    // As all shares of a report, and as what hints promise.
+    let phases = report.phases_of_run.as_ref();
+    let measured = phases.map_or(report.run.wall_time_s, |phases| phases.measured_s);
     let causes = report.root_causes.as_deref_mut().unwrap_or_default();
     for (number, outcome) in known.into_iter().zip(prediction.scenarios) {
         let cause = &mut causes[number - 1];
@@ -62,7 +65,7 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report) -> Result<
             continue;
         }
         cause.gain_s = Some(outcome.gain_s);
-        cause.gain_percent = Some(outcome.gain_percent);
+        cause.gain_percent = Some(100.0 * ratio(outcome.gain_s, measured).min(1.0));
     }
     let told = asked.into_iter().zip(of_hints);
     for (asked, outcome) in told {

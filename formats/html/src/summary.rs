@@ -1,7 +1,7 @@
 //! The run as a whole.
 
 use laggard_report::units::{duration, percent};
-use laggard_report::{Metric, Report, Traffic, words};
+use laggard_report::{Metric, Report, words};
 use maud::{Markup, html};
 
 use crate::picture::{legend, px};
@@ -93,7 +93,7 @@ fn time(report: &Report) -> Markup {
             @if let Some(text) = words::start_and_end(report) {
                 figcaption { (sentence(&text)) "." }
             }
-            @if let Some(text) = sums.traffic.as_ref().and_then(Traffic::in_words) {
+            @if let Some(text) = words::moved(report) {
                 figcaption { "Moved: " (text) "." }
             }
         }

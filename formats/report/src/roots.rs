@@ -38,7 +38,7 @@ pub struct RootCause {
     /// of traces that are not too large, for the first root causes. Negative: it gets longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain_s: Option<f64>,
-    /// Of the run's time.
+    /// Of the run's time between start-up and shut-down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain_percent: Option<f64>,
     /// What these ranks did more than those that waited for them; empty if that is not known.

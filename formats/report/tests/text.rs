@@ -257,6 +257,35 @@ fn the_headline_names_the_cause_and_who_only_passes_it_on() {
 }
 
 #[test]
+fn where_ranks_share_cores_the_headline_names_what_the_program_does() {
+    let mut report = example();
+    let mut call = report.root_causes.as_ref().unwrap()[0].clone();
+    (call.id, call.rank_set) = ("rc0".to_owned(), "3".to_owned());
+    (call.activity, call.until) = ("call".to_owned(), None);
+    call.because = "was in MPI_Recv 3.8x as long as those that waited, in the mean".to_owned();
+    call.percent += 1.0;
+    report.root_causes.as_mut().unwrap().insert(0, call);
+    let text = words(&report);
+    assert!(
+        text.contains("cause (31.9 %): rank 3 takes 3.8x as long"),
+        "{text}"
+    );
+    report.run.crowd = Some(laggard_report::Crowd {
+        ranks: 4,
+        cores: 2,
+        hosts: 1,
+    });
+    let text = words(&report);
+    let own = "cause (30.9 %): rank 0 computes 3.0x as long as the others before MPI_Send";
+    let other = "31.9 %: rank 3 takes 3.8x as long as the others in MPI_Recv at exchange.c:142 \
+                 exchange_halo, probably waiting for a core.";
+    assert!(text.contains(own) && text.contains(other), "{text}");
+    // What is small beside that is not worth the place.
+    report.root_causes.as_mut().unwrap()[1].severity_s /= 10.0;
+    assert!(!words(&report).contains(own), "{text}");
+}
+
+#[test]
 fn ratios_are_told_where_they_say_something() {
     let mut report = without_roots();
     let text = words(&report);
@@ -320,10 +349,20 @@ fn the_largest_consumer_is_in_the_headline() {
     report.operations[0].cost_s = Some(0.8 * wall);
     let text = words(&report);
     let cost = format!(
-        "100 % of all time is what calls cost without any waiting, most of it {}.",
+        "100 % of all time is what calls cost without any waiting, most of it {}",
         report.operations[0].operation
     );
-    assert!(text.contains(&cost), "{text}");
+    assert!(text.contains(&format!("{cost}.")), "{text}");
+    // Where ranks share cores, the shortest call may have waited for one.
+    report.run.crowd = Some(laggard_report::Crowd {
+        ranks: 4,
+        cores: 2,
+        hosts: 1,
+    });
+    let text = words(&report);
+    let shared = "; 4 ranks share 2 cores on one host, so part of it may be waiting for a core.";
+    assert!(text.contains(&format!("{cost}{shared}")), "{text}");
+    assert!(text.contains("gains suppose a core for each"), "{text}");
 }
 
 #[test]

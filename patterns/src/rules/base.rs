@@ -371,20 +371,25 @@ mod tests {
     #[test]
     fn there_is_advice_for_every_root_cause() {
         for activity in Activity::ALL {
-            for (waiting, share) in [(1.0, 1.0), (4.0, 0.3)] {
+            for (waiting, share) in [(1.0, 1.0), (4.0, 0.3), (4.0, 0.7)] {
                 let mut facts = known(0.0);
                 for (fact, value) in [
                     (Fact::Ranks, 4.0),
                     (Fact::Waiting, waiting),
+                    (Fact::CauseRank, 2.0),
                     (Fact::CauseShare, share),
                 ] {
                     facts.number(fact, value);
                 }
+                facts.text(Fact::Who, "ranks 0-3");
                 let hints = RuleBase::built_in().hints(activity, &facts, &show);
                 assert!(!hints.is_empty(), "{activity:?}");
                 let balances = hints.iter().any(|hint| hint.rule.action == "balance");
-                let expected = activity == Activity::Computation && waiting == 1.0;
+                let expected = activity == Activity::Computation && share > 0.4;
                 assert_eq!(balances, expected, "{activity:?}");
+                // Where all ranks are to blame, there are no others than one of them.
+                let of_all = |hint: &Hint| hint.text.contains("ranks 0-3 compute");
+                assert!(waiting < 4.0 || !hints.iter().any(of_all), "{hints:?}");
             }
         }
     }

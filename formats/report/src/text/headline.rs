@@ -15,6 +15,9 @@ const NOTABLE: f64 = 0.05;
 /// Part of the time for which a rank was late, in which it waited itself, from which on it only
 /// passes that on.
 const PASSED_ON: f64 = 0.5;
+/// Part of the largest root cause, from which on what the program itself does is named before waiting
+/// for cores.
+const WORTH: f64 = 0.25;
 
 /// Share of waiting, its certainty, its cause, and who waits for it.
 pub(crate) fn waiting(report: &Report) -> String {
@@ -23,8 +26,7 @@ pub(crate) fn waiting(report: &Report) -> String {
     let share = percent(report.waiting_percent());
     // Only waits for a rank count, not slow calls of the library itself.
     let worst = listed(report).iter().find(|found| !found.causes.is_empty());
-    let root = roots::listed(report).first();
-    let root = root.map(|root| format!(" {}", blamed(report, root, wait)));
+    let root = cause(report, wait).map(|text| format!(" {text}"));
     let found = worst.map(|worst| {
         let part = part_of(worst.severity_s, wait);
         format!(
@@ -60,14 +62,39 @@ pub(crate) fn waiting(report: &Report) -> String {
     text
 }
 
+/// The largest root cause. Where ranks share cores, calls take longer because their rank waits for one,
+/// whatever the program does. So the largest cause outside of communication comes first there.
+fn cause(report: &Report, wait: f64) -> Option<String> {
+    let all = roots::listed(report);
+    let first = all.first()?;
+    let is_own = |root: &&RootCause| {
+        let is_outside = matches!(root.activity.as_str(), "computation" | "io");
+        is_outside && root.severity_s >= WORTH * first.severity_s
+    };
+    let own = crowd(report).and_then(|_| all.iter().find(is_own));
+    Some(match own.filter(|own| own.id != first.id) {
+        Some(own) => format!(
+            "{} {}: {}, probably waiting for a core.",
+            blamed(report, own, "Largest cause outside of communication", wait),
+            percent(first.percent),
+            doing(first, report.run.ranks)
+        ),
+        None => blamed(report, first, "Largest cause", wait),
+    })
+}
+
 /// `Cause: rank 3 computes 3.0x as long as the others before MPI_Send at stencil.c:12 main. Ranks
 /// 0-2 wait in MPI_Waitall at stencil.c:14 main; rank 1 only passes the delay on.`
-fn blamed(report: &Report, root: &RootCause, wait: f64) -> String {
+fn blamed(report: &Report, root: &RootCause, lesser: &str, wait: f64) -> String {
     let what = match root.severity_s {
         nearly_all if nearly_all >= NEARLY_ALL * wait => "Cause".to_owned(),
         part => {
-            let which = if part > 0.5 * wait { "Main" } else { "Largest" };
-            format!("{which} cause ({})", percent(root.percent))
+            let which = if part > 0.5 * wait {
+                "Main cause"
+            } else {
+                lesser
+            };
+            format!("{which} ({})", percent(root.percent))
         }
     };
     let mut text = format!("{what}: {}.", doing(root, report.run.ranks));
@@ -222,8 +249,11 @@ fn costly(report: &Report) -> Option<String> {
     let part = most
         .cost_s
         .filter(|&part| part > largest && share(part) >= MUCH_PERCENT)?;
+    let why = crowd(report).map_or_else(String::new, |crowd| {
+        format!("; {crowd}, so part of it may be waiting for a core")
+    });
     Some(format!(
-        " {} of all time is what calls cost without any waiting, {} of it {}.",
+        " {} of all time is what calls cost without any waiting, {} of it {}{why}.",
         percent(share(calls.cost_s)),
         part_of(part, calls.cost_s),
         most.operation

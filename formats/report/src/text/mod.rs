@@ -14,7 +14,7 @@ use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
 use crate::ranks::list_of_ranges;
-use crate::{Anomaly, Bottleneck, Report, Run, Traffic};
+use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run};
 
 /// Options of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +124,14 @@ fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
     out.push('\n');
 }
 
+/// What the program moved, if that is known.
+pub(crate) fn moved(report: &Report) -> Option<String> {
+    // Short calls of POSIX I/O are no records, and so have no bytes.
+    let is_posix = |row: &OperationTimes| row.time == "io" && !row.operation.starts_with("MPI_");
+    let all_of_files = !report.operations.iter().any(is_posix);
+    report.sums().traffic?.in_words(all_of_files)
+}
+
 /// `4 ranks share 2 cores`, if they do.
 pub(crate) fn crowd(report: &Report) -> Option<String> {
     let crowd = report.run.crowd?;
@@ -217,11 +225,11 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         );
         finding::labelled(out, "In calls", &text, screen, style);
     }
-    if let Some(text) = sums.traffic.as_ref().and_then(Traffic::in_words) {
+    if let Some(text) = moved(report) {
         finding::labelled(out, "Moved", &text, screen, style);
     }
     if let Some(crowd) = crowd(report) {
-        let text = format!("{crowd}: ranks wait for these, too");
+        let text = format!("{crowd}: ranks wait for these, too; gains suppose a core for each");
         finding::labelled(out, "Cores", &text, screen, style);
     }
     let left_out = match report.settings.fast {

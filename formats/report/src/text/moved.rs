@@ -5,8 +5,9 @@ use super::style::size;
 use crate::traffic::Traffic;
 
 impl Traffic {
-    /// Bytes by kind, and synchronisation without data; `None` if there was neither.
-    pub fn in_words(&self) -> Option<String> {
+    /// Bytes by kind, and synchronisation without data; `None` if there was neither. Unless
+    /// `all_of_files` is known, files may have had more.
+    pub(crate) fn in_words(&self, all_of_files: bool) -> Option<String> {
         let Traffic {
             two_sided,
             collective,
@@ -32,8 +33,9 @@ impl Traffic {
             transferred,
             format!("in {}", plural(one_sided.transfers, "one-sided transfer")),
         );
-        add(file.written_bytes, "written to files".to_owned());
-        add(file.read_bytes, "read from files".to_owned());
+        let or_more = if all_of_files { "" } else { "or more " };
+        add(file.written_bytes, format!("{or_more}written to files"));
+        add(file.read_bytes, format!("{or_more}read from files"));
         if two_sided.empty_sends > 0 {
             parts.push(plural(two_sided.empty_sends, "empty message"));
         }
@@ -52,7 +54,7 @@ mod tests {
 
     #[test]
     fn only_what_there_was_is_told() {
-        assert_eq!(Traffic::default().in_words(), None);
+        assert_eq!(Traffic::default().in_words(true), None);
         let traffic = Traffic {
             two_sided: Messages {
                 sends: 5,
@@ -77,14 +79,15 @@ mod tests {
                 ..FileAccess::default()
             },
         };
-        let text = traffic
-            .in_words()
-            .unwrap()
-            .replace(super::super::style::GLUE, " ");
+        let text = |all_of_files| {
+            let text = traffic.in_words(all_of_files).unwrap();
+            text.replace(super::super::style::GLUE, " ")
+        };
         assert_eq!(
-            text,
+            text(true),
             "8 B in 1 message, 2.50 MB given to collectives, 1.50 kB in 2 one-sided transfers, \
              1.00 GB read from files, 4 empty messages, 1 epoch without a transfer"
         );
+        assert!(text(false).contains(" 1.00 GB or more read from files, "));
     }
 }

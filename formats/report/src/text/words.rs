@@ -93,6 +93,11 @@ pub fn start_and_end(report: &Report) -> Option<String> {
     text::start_and_end(report)
 }
 
+/// `8 B in 1 message, 2.50 MB given to collectives`: what the program moved, if that is known.
+pub fn moved(report: &Report) -> Option<String> {
+    text::moved(report)
+}
+
 /// `4 ranks share 2 cores`, if they do.
 pub fn crowd(report: &Report) -> Option<String> {
     text::crowd(report)

@@ -371,7 +371,7 @@ tables! {
         percent: f64,
         /// Predicted gain of mending it, s.
         gain_s: Option<f64>,
-        /// Share of the run's time, percent.
+        /// Share of the run's time between start-up and shut-down, percent.
         gain_percent: Option<f64>,
         /// The same in words.
         what: String,
