@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::attempts;
 use crate::mpi::Mpi;
 use crate::process::Outcome;
-use crate::product::Bench;
+use crate::product::{Bench, PROCESSOR_TIME};
 use crate::report::{Bottleneck, Report};
 
 /// The loss in programs with three rounds of 60 ms, give or take scheduling.
@@ -111,6 +111,7 @@ impl Attack {
                 Some(trace) => self.bench.traced(2, &words, trace),
                 None => self.bench.plain(2, &words),
             };
+            run = run.env(PROCESSOR_TIME, "1");
             for (key, value) in &self.env {
                 run = run.env(key, value);
             }

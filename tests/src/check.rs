@@ -98,8 +98,6 @@ impl<'a> Program<'a> {
             Some(trace) => self.bench.traced(ranks, &words, trace),
             None => self.bench.plain(ranks, &words),
         };
-        // Programs sleep where others compute, unless sleep is what they are about.
-        run = run.env("LAGGARD_PROCESSOR_TIME", "0");
         for (key, value) in &self.directives.run.env {
             run = run.env(key, value);
         }

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::attempts::{self, Watch};
-use crate::folders::target;
+use crate::folders::{scratch, target};
 use crate::hosts::Hosts;
 use crate::mpi::{self, Mpi};
 use crate::process::{self, Outcome};
@@ -346,6 +346,9 @@ pub fn difference(one: &str, other: &str) -> Option<String> {
     Some(format!("{:?} against {:?}", around(&one), around(&other)))
 }
 
+/// Whether time off the processor is recorded.
+pub const PROCESSOR_TIME: &str = "LAGGARD_PROCESSOR_TIME";
+
 /// A run to start.
 pub struct Mpirun<'a> {
     bench: &'a Bench,
@@ -402,6 +405,16 @@ impl Mpirun<'_> {
             }
             mpi.set(&mut command, "LD_PRELOAD", &preload);
             mpi.set(&mut command, "LAGGARD_TRACE_DIR", trace.as_os_str());
+            // Our programs sleep where others compute, unless sleep is what they are about.
+            let sleeps = !self.env.iter().any(|(key, _)| key == PROCESSOR_TIME);
+            if sleeps
+                && self
+                    .program
+                    .first()
+                    .is_some_and(|p| Path::new(p).starts_with(scratch()))
+            {
+                mpi.set(&mut command, PROCESSOR_TIME, OsStr::new("0"));
+            }
         }
         for (key, value) in &self.env {
             if key != "LD_PRELOAD" || self.trace.is_none() {

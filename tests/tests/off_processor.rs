@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 
-use laggard_tests::product::Bench;
+use laggard_tests::product::{Bench, PROCESSOR_TIME};
 use serde_json::Value;
 
 /// Rounds of the program, and what it does in each, ns.
@@ -24,7 +24,8 @@ impl Run {
         let bench = Bench::new(&format!("off-processor-{what}"));
         let program = bench.compile("off_processor.c", &[], &["-lpthread"]);
         let words = [program.as_os_str(), OsStr::new(what)];
-        let run = bench.traced(2, &words, "trace").run();
+        let run = bench.traced(2, &words, "trace");
+        let run = run.env(PROCESSOR_TIME, "1").run();
         let said = serde_json::from_str(&run.expect_orderly().expect_success().stdout);
         let trace = bench.path("trace");
         let mut first: Option<Value> = None;

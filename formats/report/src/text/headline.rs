@@ -68,7 +68,10 @@ fn cause(report: &Report, wait: f64) -> Option<String> {
     let all = roots::listed(report);
     let first = all.first()?;
     let is_own = |root: &&RootCause| {
-        let is_outside = matches!(root.activity.as_str(), "computation" | "io");
+        let is_outside = matches!(
+            root.activity.as_str(),
+            "computation" | "blocked" | "kernel" | "io"
+        );
         is_outside && root.severity_s >= WORTH * first.severity_s
     };
     let own = crowd(report).and_then(|_| all.iter().find(is_own));
