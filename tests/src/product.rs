@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::attempts::{self, Watch};
-use crate::folders::{scratch, target};
+use crate::folders::target;
 use crate::hosts::Hosts;
 use crate::mpi::{self, Mpi};
 use crate::process::{self, Outcome};
