@@ -154,6 +154,12 @@ impl Browser {
         let (code, text) = match key {
             "Enter" => (13, "\r"),
             " " => (32, " "),
+            "End" => (35, ""),
+            "Home" => (36, ""),
+            "ArrowLeft" => (37, ""),
+            "ArrowUp" => (38, ""),
+            "ArrowRight" => (39, ""),
+            "ArrowDown" => (40, ""),
             _ => (9, ""),
         };
         for kind in ["keyDown", "keyUp"] {
@@ -185,6 +191,24 @@ impl Browser {
         let height = self.value("document.documentElement.scrollHeight");
         self.ask("Emulation.setDeviceMetricsOverride", size(&height));
         let result = self.ask("Page.captureScreenshot", json!({"format": "png"}));
+        decoded(&result["data"])
+    }
+
+    /// A picture of what these selectors choose together, in a page with this width in pixels (PNG).
+    pub fn picture_of(&mut self, selectors: &str, width: u32) -> Vec<u8> {
+        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.ask("Emulation.setDeviceMetricsOverride", size);
+        let clip = self.value(&format!(
+            "(() => {{ const all = [...document.querySelectorAll({selectors:?})]
+                .map((one) => one.getBoundingClientRect());
+            const [x, y] = [0, scrollY + Math.min(...all.map((one) => one.top)) - 8];
+            const right = Math.max(...all.map((one) => one.right));
+            const bottom = scrollY + Math.max(...all.map((one) => one.bottom)) + 8;
+            return {{ x, y: Math.max(y, 0), width: Math.min(right + 8, innerWidth),
+                height: bottom - Math.max(y, 0), scale: 1 }}; }})()"
+        ));
+        let how = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
+        let result = self.ask("Page.captureScreenshot", how);
         decoded(&result["data"])
     }
 

