@@ -29,7 +29,10 @@
 #define NOINLINE __attribute__((noinline))
 
 /* The usual schedule: REPEATS rounds of PERIOD ms, in which somebody is DELAY ms late. */
-enum { REPEATS = 5, PERIOD = 100, DELAY = 60 };
+#ifndef ROUNDS
+#define ROUNDS 5
+#endif
+enum { REPEATS = ROUNDS, PERIOD = 100, DELAY = 60 };
 
 static int rank, size;
 static double origin;

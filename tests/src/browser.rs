@@ -201,11 +201,13 @@ impl Browser {
         let clip = self.value(&format!(
             "(() => {{ const all = [...document.querySelectorAll({selectors:?})]
                 .map((one) => one.getBoundingClientRect());
-            const [x, y] = [0, scrollY + Math.min(...all.map((one) => one.top)) - 8];
+            const least = (of) => Math.min(...all.map(of)) - 8;
+            const [x, y] = [least((one) => one.left), scrollY + least((one) => one.top)];
             const right = Math.max(...all.map((one) => one.right));
             const bottom = scrollY + Math.max(...all.map((one) => one.bottom)) + 8;
-            return {{ x, y: Math.max(y, 0), width: Math.min(right + 8, innerWidth),
-                height: bottom - Math.max(y, 0), scale: 1 }}; }})()"
+            const [left, top] = [Math.max(x, 0), Math.max(y, 0)];
+            return {{ x: left, y: top, width: Math.min(right + 8, innerWidth) - left,
+                height: bottom - top, scale: 1 }}; }})()"
         ));
         let how = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
         let result = self.ask("Page.captureScreenshot", how);

@@ -182,8 +182,14 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
     assert_eq!(said, false);
 
     tables::tree_adds_up(&mut browser, &report);
-    let most = &report["call_tree"]["nodes"][0]["caused_s"]["ranks"]["max_rank"];
-    assert_eq!(most, 2, "rank 2 is the slow one");
+    let nodes = report["call_tree"]["nodes"].as_array().expect("nodes");
+    let solve = |node: &&Value| {
+        node["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("solve"))
+    };
+    let solve = nodes.iter().find(solve).expect("a region that is slow");
+    assert_eq!(solve["caused_s"]["ranks"]["max_rank"], 2, "{solve:#}");
     tables::tree_opens_by_keyboard(&mut browser, &report);
     tables::matrix_is_complete(&mut browser, &report);
     sorts(&mut browser);
@@ -191,11 +197,8 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
     look(&mut browser, "real");
     silent(&browser, &page);
     without_script(&mut browser, &page, findings.len());
-    let nodes = report["call_tree"]["nodes"].as_array().map_or(0, Vec::len);
-    assert_eq!(
-        count(&mut browser, "#calls tbody tr:not([hidden])"),
-        nodes as u64
-    );
+    let shown = count(&mut browser, "#calls tbody tr:not([hidden])");
+    assert_eq!(shown, nodes.len() as u64);
 }
 
 /// Worst calls show the activities of the waiting and the late rank.
@@ -481,7 +484,7 @@ fn many_ranks_are_folded() {
     let report: Value = serde_json::from_str(&text).expect("JSON");
     classes_are_all_ranks(&report);
     let page = page(&bench, &bench.path("report-1.json"));
-    assert!(fs::metadata(&page).expect("a page").len() < LARGEST);
+    assert!(fs::metadata(&page).expect("a page").len() < LARGEST / 4);
     let mut browser = Browser::start(&bench.dir);
     open(&mut browser, &page);
     let columns = browser.value("document.querySelectorAll('#ranks svg g').length");

@@ -1,20 +1,22 @@
-//! The pictures of the book, made from a real program. They stay below `target/tmp/pictures`, or in the
+//! The pictures of the book, made from programs that run here: one in which rank 2 is slow, and LAMMPS. They stay below `target/tmp/pictures`, or in the
 //! directory that `LAGGARD_PICTURES` names: `make pictures` has them in the book so.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use laggard_tests::browser::Browser;
 use laggard_tests::process;
-use laggard_tests::product::{Bench, TIMEOUT};
+use laggard_tests::product::{Bench, TIMEOUT, programs};
 use serde_json::Value;
 
 /// Largest picture, bytes: pages with them should load at once, and the repository stay small.
 const LARGEST: usize = 150_000;
-/// Width in pixels.
+/// Width in pixels, and that of what is small.
 const WIDTH: u32 = 1200;
+const NARROW: u32 = 700;
 /// The book's pictures, from the root of the repository.
 const BOOK: &str = "analyzer/docs/pictures";
 
@@ -45,27 +47,39 @@ fn laggard(bench: &Bench, words: &[&str]) {
     outcome.expect_orderly().expect_success();
 }
 
+/// Records a program and analyses it: NAME.json.
+fn record(bench: &Bench, ranks: u32, program: &[&OsStr], name: &str) {
+    let run = bench.traced(ranks, program, name);
+    run.run().expect_orderly().expect_success();
+    let report = format!("{name}.json");
+    laggard(bench, &["analyze", name, "--all", "-q", "-o", &report]);
+}
+
 /// Everything that the book shows: by name, as PNG.
 fn drawn(bench: &Bench) -> BTreeMap<&'static str, Vec<u8>> {
     let include = root().join("collector/include");
     let include = format!("-I{}", include.display());
-    let program = bench.compile("pages/heat.c", &[&include], &[]);
-    for ranks in [2, 4, 8] {
-        let trace = ranks.to_string();
-        let run = bench.traced(ranks, &[program.as_os_str()], &trace);
-        run.run().expect_orderly().expect_success();
-        let report = format!("{ranks}.json");
-        laggard(bench, &["analyze", &trace, "--all", "-q", "-o", &report]);
+    let program = bench.compile("pages/heat.c", &[&include, "-DROUNDS=20"], &[]);
+    record(bench, 8, &[program.as_os_str()], "heat");
+    laggard(bench, &["show", "heat.json", "--html", "page.html"]);
+    let export = ["export", "heat", "--to", "flamegraph", "-o"];
+    laggard(bench, &[&export[..], &["flames.svg"]].concat());
+    let melt = programs().join("real/melt.in");
+    for ranks in [1, 2, 4] {
+        let words = ["lmp", "-log", "none", "-in"].map(OsStr::new);
+        let words = [&words[..], &[melt.as_os_str()]].concat();
+        record(bench, ranks, &words, &format!("melt-{ranks}"));
     }
-    laggard(bench, &["show", "4.json", "--html", "page.html"]);
-    laggard(bench, &["export", "4", "--to", "flamegraph", "-o", "flames.svg"]);
-    let scale = ["scale", "2.json", "4.json", "8.json", "--format", "none"];
-    laggard(bench, &[&scale[..], &["--svg", "scale.svg"]].concat());
-    let report = fs::read(bench.path("4.json")).expect("a report");
+    let scale = ["scale", "--format", "none", "--scaling", "strong", "--svg"];
+    let runs = ["scale.svg", "melt-1.json", "melt-2.json", "melt-4.json"];
+    laggard(bench, &[&scale[..], &runs].concat());
+    let report = fs::read(bench.path("heat.json")).expect("a report");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
     let findings = report["bottlenecks"].as_array().expect("findings").iter();
-    let late = (1..).zip(findings).find(|(_, found)| found["pattern"] == "late_sender");
-    let (late, _) = late.expect("rank 3 waits for rank 2");
+    let late = (1..)
+        .zip(findings)
+        .find(|(_, found)| found["pattern"] == "late_sender");
+    let (late, _) = late.expect("a rank waits for a message");
 
     let mut browser = Browser::start(&bench.dir);
     let mut pictures = BTreeMap::new();
@@ -73,13 +87,13 @@ fn drawn(bench: &Bench) -> BTreeMap<&'static str, Vec<u8>> {
     // It stays above what is scrolled to.
     browser.value("document.querySelector('nav').style.position = 'static'");
     let moment = format!("#finding-{late} figure.block:has(svg)");
-    for (name, parts) in [
-        ("page", "header.top, nav, #summary, #waiting"),
-        ("calls", "#calls"),
-        ("matrix", "#matrix"),
-        ("moment", &moment),
+    for (name, parts, width) in [
+        ("page", "header.top, nav, #summary, #waiting", WIDTH),
+        ("calls", "#calls", WIDTH),
+        ("matrix", "#matrix", NARROW),
+        ("moment", &moment, WIDTH),
     ] {
-        pictures.insert(name, browser.picture_of(parts, WIDTH));
+        pictures.insert(name, browser.picture_of(parts, width));
     }
     for (name, file) in [("flames", "flames.svg"), ("scale", "scale.svg")] {
         browser.open(&bench.path(file));
@@ -122,7 +136,12 @@ fn the_book_has_its_pictures_and_no_others() {
         let path = file.expect("an entry").path();
         let picture = fs::read(&path).expect("a picture");
         assert!(picture.starts_with(b"\x89PNG"), "{}", path.display());
-        assert!(picture.len() < LARGEST, "{}: {} bytes", path.display(), picture.len());
+        assert!(
+            picture.len() < LARGEST,
+            "{}: {} bytes",
+            path.display(),
+            picture.len()
+        );
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         there.insert(name.into_owned());
     }

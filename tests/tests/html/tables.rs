@@ -59,11 +59,13 @@ pub fn tree_adds_up(browser: &mut Browser, report: &Value) {
     let sums = &report["location_sums"];
     assert_eq!(whole_of("calls"), whole("", &report["run"]["operations"]));
     assert_eq!(whole_of("waiting_s"), whole("_s", &sums["wait_s"]));
-    assert_eq!(whole_of("time_s"), whole("_s", &sums["wall_s"]));
-    // Causes are kept in parts of ns.
+    // Each time is rounded to ns, and causes are kept in parts of ns.
+    let rounding = 1000 * report["run"]["ranks"].as_i64().expect("ranks");
+    let more = whole_of("time_s") - whole("_s", &sums["wall_s"]);
+    assert!(more.abs() <= rounding, "{more} ns");
     let untraced = whole("_s", &report["untraced_s"]);
     let missing = whole_of("waiting_s") - whole_of("caused_s") - untraced;
-    assert!((0..10_000).contains(&missing), "{missing} ns");
+    assert!((0..rounding).contains(&missing), "{missing} ns");
 }
 
 /// Least, median and most are those of single ranks, as far as they are listed.
@@ -197,7 +199,10 @@ pub fn points_of_canvas(browser: &mut Browser, metric: &str) -> u64 {
         "(() => {{ const picker = document.querySelector('form[data-of-matrix] select'); \
          picker.value = {metric:?}; picker.dispatchEvent(new Event('change')); \
          const canvas = document.querySelector('figure.matrix canvas'); \
-         const points = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data; \
+         const copy = new OffscreenCanvas(canvas.width, canvas.height) \
+           .getContext('2d', {{ willReadFrequently: true }}); \
+         copy.drawImage(canvas, 0, 0); \
+         const points = copy.getImageData(0, 0, canvas.width, canvas.height).data; \
          return points.filter((value, at) => at % 4 === 3 && value > 0).length; }})()"
     ));
     points.as_u64().expect("a number")

@@ -12,6 +12,7 @@ use anyhow::Result;
 use laggard_comm::{self as comm, Job};
 use laggard_patterns::PatternId;
 use laggard_report::{Amount, CallNode, CallTree, Spread, seconds};
+use laggard_trace::calls::user::REGION;
 use laggard_trace::calls::{self, Call};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -412,8 +413,8 @@ fn shape(sites: &[Site], places: &mut Places) -> (Shape, Vec<Named>) {
     for site in sites {
         let frames = places.of(site.1).callpath.into_iter();
         let mut nodes: Vec<Named> = frames.map(|frame| (What::Frame, frame)).collect();
-        // Computation in a function of the program has no call.
-        let is_call = site.0 != 0;
+        // Functions and regions of the program are no calls of a library.
+        let is_call = site.0 != 0 && site.0 != REGION;
         if is_call {
             nodes.push((What::Call, calls::name(site.0).to_owned()));
         }
