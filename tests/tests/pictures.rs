@@ -1,15 +1,15 @@
-//! The pictures of the book, made from programs that run here: one in which rank 2 is slow, and LAMMPS. They stay below `target/tmp/pictures`, or in the
+//! The pictures of the book, made from a program in which rank 2 is slow. They stay below `target/tmp/pictures`, or in the
 //! directory that `LAGGARD_PICTURES` names: `make pictures` has them in the book so.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use laggard_generator::{Length, Program, Settings, generate};
 use laggard_tests::browser::Browser;
 use laggard_tests::process;
-use laggard_tests::product::{Bench, TIMEOUT, programs};
+use laggard_tests::product::{Bench, TIMEOUT};
 use serde_json::Value;
 
 /// Largest picture, bytes: pages with them should load at once, and the repository stay small.
@@ -47,32 +47,40 @@ fn laggard(bench: &Bench, words: &[&str]) {
     outcome.expect_orderly().expect_success();
 }
 
-/// Records a program and analyses it: NAME.json.
-fn record(bench: &Bench, ranks: u32, program: &[&OsStr], name: &str) {
-    let run = bench.traced(ranks, program, name);
-    run.run().expect_orderly().expect_success();
-    let report = format!("{name}.json");
-    laggard(bench, &["analyze", name, "--all", "-q", "-o", &report]);
+/// Draws what a program on more and more ranks loses. Here it would be the cores; traces that are made
+/// tell of the program.
+fn scaled(bench: &Bench) {
+    let mut words = vec!["scale".to_owned()];
+    for ranks in [4, 8, 16, 32] {
+        let trace = bench.path(&format!("wave-{ranks}"));
+        let faults = ["slow-rank=2:60", "noise=30"];
+        let settings = Settings {
+            faults: faults.map(|fault| fault.parse().expect("a fault")).to_vec(),
+            ..Settings::new(Program::Wavefront, ranks, Length::Steps(20))
+        };
+        generate(&settings, &trace).expect("a trace");
+        let report = format!("wave-{ranks}.json");
+        let outcome = bench.analyze(&trace, 1, &bench.path(&report), &["--all", "-q"]);
+        outcome.expect_orderly().expect_success();
+        words.push(report);
+    }
+    words.extend(["--format", "none", "--svg", "scale.svg"].map(str::to_owned));
+    laggard(bench, &words.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 /// Everything that the book shows: by name, as PNG.
 fn drawn(bench: &Bench) -> BTreeMap<&'static str, Vec<u8>> {
     let include = root().join("collector/include");
     let include = format!("-I{}", include.display());
-    let program = bench.compile("pages/heat.c", &[&include, "-DROUNDS=20"], &[]);
-    record(bench, 8, &[program.as_os_str()], "heat");
+    let program = bench.compile("pages/heat.c", &[&include, "-DTEST_REPEATS=20"], &[]);
+    let run = bench.traced(8, &[program.as_os_str()], "heat");
+    run.run().expect_orderly().expect_success();
+    let analyze = ["analyze", "heat", "--all", "-q", "-o", "heat.json"];
+    laggard(bench, &analyze);
     laggard(bench, &["show", "heat.json", "--html", "page.html"]);
     let export = ["export", "heat", "--to", "flamegraph", "-o"];
     laggard(bench, &[&export[..], &["flames.svg"]].concat());
-    let melt = programs().join("real/melt.in");
-    for ranks in [1, 2, 4] {
-        let words = ["lmp", "-log", "none", "-in"].map(OsStr::new);
-        let words = [&words[..], &[melt.as_os_str()]].concat();
-        record(bench, ranks, &words, &format!("melt-{ranks}"));
-    }
-    let scale = ["scale", "--format", "none", "--scaling", "strong", "--svg"];
-    let runs = ["scale.svg", "melt-1.json", "melt-2.json", "melt-4.json"];
-    laggard(bench, &[&scale[..], &runs].concat());
+    scaled(bench);
     let report = fs::read(bench.path("heat.json")).expect("a report");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
     let findings = report["bottlenecks"].as_array().expect("findings").iter();

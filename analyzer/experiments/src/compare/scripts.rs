@@ -126,7 +126,10 @@ pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> 
             let value = total.values[at].median;
             match total.id.strip_suffix("_s") {
                 Some(kind) => totals = totals.with(labels("kind", kind), value),
-                None => shares = shares.with(labels("kind", total.id), value),
+                None => {
+                    let kind = total.id.trim_end_matches("_efficiency");
+                    shares = shares.with(labels("kind", kind), value);
+                }
             }
         }
         for row in comparison.rows(last).skip(1) {
