@@ -59,6 +59,7 @@ pub fn tree_adds_up(browser: &mut Browser, report: &Value) {
     let sums = &report["location_sums"];
     assert_eq!(whole_of("calls"), whole("", &report["run"]["operations"]));
     assert_eq!(whole_of("waiting_s"), whole("_s", &sums["wait_s"]));
+    assert!(whole_of("bytes") >= whole("", &report["messages"]["bytes"]));
     // Each time is rounded to ns, and causes are kept in parts of ns.
     let rounding = 1000 * report["run"]["ranks"].as_i64().expect("ranks");
     let more = whole_of("time_s") - whole("_s", &sums["wall_s"]);
