@@ -73,12 +73,12 @@ fn drawn(bench: &Bench) -> BTreeMap<&'static str, Vec<u8>> {
     let include = root().join("collector/include");
     let include = format!("-I{}", include.display());
     let program = bench.compile("pages/heat.c", &[&include, "-DTEST_REPEATS=20"], &[]);
-    let run = bench.traced(8, &[program.as_os_str()], "heat");
+    let run = bench.traced(8, &[program.as_os_str()], "trace");
     run.run().expect_orderly().expect_success();
-    let analyze = ["analyze", "heat", "--all", "-q", "-o", "heat.json"];
+    let analyze = ["analyze", "trace", "--all", "-q", "-o", "heat.json"];
     laggard(bench, &analyze);
     laggard(bench, &["show", "heat.json", "--html", "page.html"]);
-    let export = ["export", "heat", "--to", "flamegraph", "-o"];
+    let export = ["export", "trace", "--to", "flamegraph", "-o"];
     laggard(bench, &[&export[..], &["flames.svg"]].concat());
     scaled(bench);
     let report = fs::read(bench.path("heat.json")).expect("a report");
