@@ -186,18 +186,22 @@ impl Browser {
 
     /// A picture of the whole page with this width in pixels (PNG).
     pub fn picture(&mut self, width: u32) -> Vec<u8> {
-        let size = |height: &Value| json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-        self.ask("Emulation.setDeviceMetricsOverride", size(&json!(900)));
-        let height = self.value("document.documentElement.scrollHeight");
-        self.ask("Emulation.setDeviceMetricsOverride", size(&height));
+        self.fit(width);
         let result = self.ask("Page.captureScreenshot", json!({"format": "png"}));
         decoded(&result["data"])
     }
 
+    /// Makes the window this wide, and as high as the page.
+    fn fit(&mut self, width: u32) {
+        let size = |height: &Value| json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.ask("Emulation.setDeviceMetricsOverride", size(&json!(900)));
+        let height = self.value("document.documentElement.scrollHeight");
+        self.ask("Emulation.setDeviceMetricsOverride", size(&height));
+    }
+
     /// A picture of what these selectors choose together, in a page with this width in pixels (PNG).
     pub fn picture_of(&mut self, selectors: &str, width: u32) -> Vec<u8> {
-        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
-        self.ask("Emulation.setDeviceMetricsOverride", size);
+        self.fit(width);
         let clip = self.value(&format!(
             "(() => {{ const all = [...document.querySelectorAll({selectors:?})]
                 .map((one) => one.getBoundingClientRect());
@@ -209,7 +213,7 @@ impl Browser {
             return {{ x: left, y: top, width: Math.min(right + 8, innerWidth) - left,
                 height: bottom - top, scale: 1 }}; }})()"
         ));
-        let how = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
+        let how = json!({"format": "png", "clip": clip});
         let result = self.ask("Page.captureScreenshot", how);
         decoded(&result["data"])
     }
