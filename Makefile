@@ -13,7 +13,7 @@ TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --re
 FAILED := $(BUILT)/failed
 STEP := tests/step.sh $(FAILED)
 
-.PHONY: all deps build build-mpich install uninstall dist deb check-install demo test test-mpich test-slurm bench fuzz check-memory clean
+.PHONY: all deps build build-mpich install uninstall dist deb check-install demo pictures test test-mpich test-slurm bench fuzz check-memory clean
 
 all: build
 
@@ -55,6 +55,10 @@ demo:
 	tests/install-deps.sh demo
 	$(MAKE) --no-print-directory build
 	tests/demo.sh $(BUILT)/release $(BUILT)/demo
+
+# The pictures of the book, from a real program.
+pictures: deps build
+	LAGGARD_PICTURES=analyzer/docs/pictures $(CARGO) test --release -p laggard-tests --test pictures are_made_here
 
 define OPENMPI_STEPS
 $(CARGO) build --release --workspace --all-targets

@@ -79,7 +79,7 @@ put 644 "$pages/laggard.fish" share/fish/vendor_completions.d/laggard.fish
 
 # The book, in the folders in which its pages know each other.
 (cd "$source" && find README.md CHANGELOG.md LICENSE-* -type f
-    find . -path ./target -prune -o -name '*.md' -path '*/docs/*' -print
+    find . -path ./target -prune -o \( -name '*.md' -o -name '*.png' \) -path '*/docs/*' -print
     find patterns/RULES.md formats -name '*.md') |
     while read -r page; do
         put 644 "$source/$page" "share/doc/laggard/${page#./}"

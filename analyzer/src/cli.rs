@@ -661,7 +661,7 @@ mod tests {
             &["show", "r.json", "--format", "yaml"],
             &["show", "r.json", "--format", "junit", "--html", "r.html"],
             &["scale", "a", "b", "--format", "junit"],
-            &["compare", "a", "b", "--format", "openmetrics"],
+            &["scale", "a", "b", "--format", "openmetrics"],
             &["show", "r.json", "--picture", "p.svg"],
             &["show", "r.json", "--compare", "b.json"],
             &["show", "r.json", "--scale", "b.json"],

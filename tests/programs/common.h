@@ -29,7 +29,10 @@
 #define NOINLINE __attribute__((noinline))
 
 /* The usual schedule: REPEATS rounds of PERIOD ms, in which somebody is DELAY ms late. */
-enum { REPEATS = 5, PERIOD = 100, DELAY = 60 };
+#ifndef TEST_REPEATS
+#define TEST_REPEATS 5
+#endif
+enum { REPEATS = TEST_REPEATS, PERIOD = 100, DELAY = 60 };
 
 static int rank, size;
 static double origin;

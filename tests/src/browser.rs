@@ -154,6 +154,12 @@ impl Browser {
         let (code, text) = match key {
             "Enter" => (13, "\r"),
             " " => (32, " "),
+            "End" => (35, ""),
+            "Home" => (36, ""),
+            "ArrowLeft" => (37, ""),
+            "ArrowUp" => (38, ""),
+            "ArrowRight" => (39, ""),
+            "ArrowDown" => (40, ""),
             _ => (9, ""),
         };
         for kind in ["keyDown", "keyUp"] {
@@ -180,11 +186,35 @@ impl Browser {
 
     /// A picture of the whole page with this width in pixels (PNG).
     pub fn picture(&mut self, width: u32) -> Vec<u8> {
+        self.fit(width);
+        let result = self.ask("Page.captureScreenshot", json!({"format": "png"}));
+        decoded(&result["data"])
+    }
+
+    /// Makes the window this wide, and as high as the page.
+    fn fit(&mut self, width: u32) {
         let size = |height: &Value| json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.ask("Emulation.setDeviceMetricsOverride", size(&json!(900)));
         let height = self.value("document.documentElement.scrollHeight");
         self.ask("Emulation.setDeviceMetricsOverride", size(&height));
-        let result = self.ask("Page.captureScreenshot", json!({"format": "png"}));
+    }
+
+    /// A picture of what these selectors choose together, in a page with this width in pixels (PNG).
+    pub fn picture_of(&mut self, selectors: &str, width: u32) -> Vec<u8> {
+        self.fit(width);
+        let clip = self.value(&format!(
+            "(() => {{ const all = [...document.querySelectorAll({selectors:?})]
+                .map((one) => one.getBoundingClientRect());
+            const least = (of) => Math.min(...all.map(of)) - 8;
+            const [x, y] = [least((one) => one.left), scrollY + least((one) => one.top)];
+            const right = Math.max(...all.map((one) => one.right));
+            const bottom = scrollY + Math.max(...all.map((one) => one.bottom)) + 8;
+            const [left, top] = [Math.max(x, 0), Math.max(y, 0)];
+            return {{ x: left, y: top, width: Math.min(right + 8, innerWidth) - left,
+                height: bottom - top, scale: 1 }}; }})()"
+        ));
+        let how = json!({"format": "png", "clip": clip});
+        let result = self.ask("Page.captureScreenshot", how);
         decoded(&result["data"])
     }
 

@@ -396,6 +396,7 @@ fn comparisons_are_read_by_others() {
     let name = serde_json::json!(HOSTILE);
     before["bottlenecks"][1]["location"]["function"] = name;
     write(&bench, "before.json", &before);
+    let unchanged = before.clone();
     let mut after = before;
     after["run"]["wall_time_s"] = 20.0.into();
     after["bottlenecks"][0]["severity_s"] = 30.0.into();
@@ -440,6 +441,65 @@ fn comparisons_are_read_by_others() {
         "{failed:?}"
     );
     assert_eq!(failed.len(), 2, "{failed:?}");
+    let found = parsed(
+        &bench,
+        "openmetrics",
+        &compare(&["openmetrics"]).expect_success().stdout,
+    );
+    let value = |family: &str, labels: &[(&str, &str)]| {
+        let samples = list(&found[family]["samples"]).iter();
+        let mut of = samples.filter(|sample| {
+            let fits = |(name, text): &(&str, &str)| sample[0][*name] == *text;
+            labels.iter().all(fits)
+        });
+        let value = of.next().map(|sample| number(&sample[1]));
+        assert!(of.next().is_none(), "{family} {labels:?}: {found:#}");
+        value
+    };
+    let what = changes[0][3].as_str();
+    let result = compare(&["json"]).expect_success().stdout;
+    let result: Value = serde_json::from_str(&result).expect("JSON");
+    for (at, revision, lost, slower) in [(0, "before", 17.9, None), (1, "after", 30.0, Some(2.0))] {
+        let of = ("revision", revision);
+        let total = value(
+            "laggard_compare_total_seconds",
+            &[of, ("kind", "wall_time")],
+        );
+        let run = number(&result["totals"][0]["values"][at]["median"]);
+        assert_eq!(total, Some(run), "{found:#}");
+        let time = value("laggard_compare_time_seconds", &[of, ("what", what)]);
+        assert_eq!(time, Some(lost), "{found:#}");
+        let kind = ("kind", "parallel");
+        assert!(
+            value("laggard_compare_efficiency", &[of, kind]).is_some(),
+            "{found:#}"
+        );
+        assert_eq!(
+            value("laggard_compare_regressions", &[of]),
+            slower,
+            "{found:#}"
+        );
+    }
+    let name = list(&found["laggard_compare_time_seconds"]["samples"]).iter();
+    assert!(
+        name.map(|sample| text(&sample[0]["what"]))
+            .any(|what| what.contains("]]> -->"))
+    );
+    // Of what is not known, it is not said that nothing became slower.
+    let mut broken = unchanged.clone();
+    broken["anomalies"] =
+        serde_json::json!([{"id": "lost_calls", "severity": "warning", "count": 1, "detail": ""}]);
+    write(&bench, "after.json", &broken);
+    let unknown = parsed(
+        &bench,
+        "openmetrics",
+        &compare(&["openmetrics"]).expect_success().stdout,
+    );
+    assert!(
+        unknown["laggard_compare_regressions"].is_null(),
+        "{unknown:#}"
+    );
+    write(&bench, "after.json", &after);
     // A percentage that nothing exceeds.
     let passed = compare(&["junit", "--fail-on-regression=100"]).expect_success();
     assert_eq!(parsed(&bench, "junit", &passed.stdout)[0]["failures"], 0);

@@ -2,6 +2,8 @@
 
 #[path = "html/hostile.rs"]
 mod hostile;
+#[path = "html/tables.rs"]
+mod tables;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -179,11 +181,24 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
     let said = browser.value("document.body.textContent.includes('was changed after')");
     assert_eq!(said, false);
 
+    tables::tree_adds_up(&mut browser, &report);
+    let nodes = report["call_tree"]["nodes"].as_array().expect("nodes");
+    let solve = |node: &&Value| {
+        node["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("solve"))
+    };
+    let solve = nodes.iter().find(solve).expect("a region that is slow");
+    assert_eq!(solve["caused_s"]["ranks"]["max_rank"], 2, "{solve:#}");
+    tables::tree_opens_by_keyboard(&mut browser, &report);
+    tables::matrix_is_complete(&mut browser, &report);
     sorts(&mut browser);
     filters(&mut browser, findings);
     look(&mut browser, "real");
     silent(&browser, &page);
     without_script(&mut browser, &page, findings.len());
+    let shown = count(&mut browser, "#calls tbody tr:not([hidden])");
+    assert_eq!(shown, nodes.len() as u64);
 }
 
 /// Worst calls show the activities of the waiting and the late rank.
@@ -476,6 +491,14 @@ fn many_ranks_are_folded() {
     assert_eq!(columns, 64);
     let rows = browser.value("document.querySelectorAll('#waiting svg .row').length");
     assert_eq!(rows, 64);
+    tables::tree_adds_up(&mut browser, &report);
+    tables::matrix_is_complete(&mut browser, &report);
+    let cells = report["rank_matrix"]["cells"].as_array().expect("cells");
+    for (metric, name) in [("bytes", "bytes"), ("waiting", "waiting_s")] {
+        let expected = cells.iter().filter(|cell| cell[name].as_f64() > Some(0.0));
+        let points = tables::points_of_canvas(&mut browser, metric);
+        assert_eq!(points, expected.count() as u64, "{metric}");
+    }
     look(&mut browser, "many");
     silent(&browser, &page);
 }

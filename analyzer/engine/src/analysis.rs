@@ -6,16 +6,18 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use laggard_baselines::Used;
 use laggard_comm::{self as comm, Job, Serial, merge_up};
-use laggard_report::Report;
+use laggard_report::{CallTree, Report};
 use laggard_trace::calls::GenericType;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use crate::basics::anomaly::{Anomalies, Level};
 use crate::basics::ends::NONE;
-use crate::basics::intern::Interner;
+use crate::basics::intern::{Interner, PathKey};
 use crate::clock::causality::Violations;
 use crate::clock::{ClockMap, Moves};
 use crate::events::Events;
+use crate::findings::call_tree::Known;
 use crate::findings::fold::FoldedFindings;
 use crate::findings::merge::{Own, Partial};
 use crate::findings::odd;
@@ -122,7 +124,8 @@ fn analyze_with(
     phases.begin("merge");
     let mut own = run.collect(agent, judged.profile, profiles.regions, anomalies)?;
     own.roots = roots;
-    let mut places = run.name_places(&mut own)?;
+    let (mut places, same) = run.name_places(&mut own)?;
+    let tree = run.call_tree(&own, &same, &mut places)?;
     let per_rank = run.write_rows(&mut own, &mut places, &mut phases);
     let requests = own.requests;
     let merged = run.merge(own, &mut places)?;
@@ -132,6 +135,7 @@ fn analyze_with(
     let (totals, shares) = phases.finish(opened.locations.len(), requests)?;
     Ok(merged.map(|merged| {
         let mut report = run.report(merged, &mut places, &around);
+        report.call_tree = tree;
         report.agents.count = job.agents() as u32;
         report.agents.analysis_time_s = started.elapsed().as_secs_f64();
         report.agents.phases = totals;
@@ -267,12 +271,15 @@ impl<'a> Settling<'a> {
         let opened = self.opened;
         let settled = self.profiled.iter().zip(&self.clocks);
         let stopped = self.moments.stopped;
-        let settled =
-            settled.map(|(location, (clock, _))| location.settled(clock, stopped, &mut profile));
+        let mut beside = Vec::new();
+        let settled = settled.map(|(location, (clock, _))| {
+            location.settled(clock, stopped, (&mut profile, &mut beside))
+        });
         let locations = settled.collect();
         let rows = self.options.per_rank.as_ref();
         let mut own = Own {
             profile,
+            beside,
             regions,
             between: agent.between(),
             locations,
@@ -302,8 +309,9 @@ impl<'a> Settling<'a> {
         Ok(own)
     }
 
-    /// Names the places of findings. From here on, one source line is one finding.
-    fn name_places(&self, own: &mut Own) -> Result<Places> {
+    /// Names the places of findings. From here on, one source line is one finding. Returns also the
+    /// new names of call paths.
+    fn name_places(&self, own: &mut Own) -> Result<(Places, FxHashMap<PathKey, PathKey>)> {
         let walls = own.locations.iter().map(LocationTimes::wall);
         let walls = walls.fold(0, u64::saturating_add);
         imbalance::keep_notable(self.job, &mut own.computed, walls)?;
@@ -315,7 +323,23 @@ impl<'a> Settling<'a> {
         if !same.is_empty() {
             own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));
         }
-        Ok(places)
+        Ok((places, same))
+    }
+
+    /// What happens where, at the head; `same` has the new names of call paths.
+    fn call_tree(
+        &self,
+        own: &Own,
+        same: &FxHashMap<PathKey, PathKey>,
+        places: &mut Places,
+    ) -> Result<Option<CallTree>> {
+        let known = Known {
+            own,
+            opened: self.opened,
+            profiled: self.profiled,
+            name: |path| same.get(&path).copied().unwrap_or(path),
+        };
+        known.tree(self.job, places)
     }
 
     /// Writes the table per rank, if requested.

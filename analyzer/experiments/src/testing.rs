@@ -59,6 +59,8 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
             ..OperationTimes::default()
         }],
         messages: None,
+        call_tree: None,
+        rank_matrix: None,
         root_causes: None,
         untraced_s: None,
         unlisted_s: None,

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
 use laggard_patterns::PatternId;
+use laggard_report::layout::base_name;
 use laggard_report::units::duration;
 use laggard_report::words;
 use laggard_stacks::{Frame, Kind, Stack, Stacks};
@@ -147,7 +148,10 @@ fn gathered(events: &Events) -> Result<Stacks> {
         .iter()
         .map(|path| path.place.callpath.iter().map(|text| frame(text)).collect())
         .collect();
-    let mut stacks = Stacks::new(&events.program().join(" "), events.end_ns());
+    let mut program = events.program().iter().map(String::as_str);
+    let name = program.next().map(base_name);
+    let command: Vec<&str> = name.into_iter().chain(program).collect();
+    let mut stacks = Stacks::new(&command.join(" "), events.end_ns());
     let time = |ns: i64| ns.max(0) as u64;
     for (&(call, path), &inside) in &sums.inside {
         let waiting = sums.waiting.get(&(call, path)).copied().unwrap_or(0);

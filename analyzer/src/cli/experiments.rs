@@ -55,6 +55,8 @@ pub enum CompareFormat {
     Json,
     /// A comment for a merge request
     Markdown,
+    /// Numbers for a monitoring system
+    Openmetrics,
     /// Test cases in XML: what --fail-on-regression names fails
     Junit,
     /// Nothing

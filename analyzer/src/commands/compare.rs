@@ -34,6 +34,11 @@ pub fn compare(options: &Compare) -> Result<ExitCode> {
         CompareFormat::Text => Shown::Text(&render),
         CompareFormat::Json => Shown::Json,
         CompareFormat::Markdown => Shown::Other(compare::to_markdown(&comparison)),
+        CompareFormat::Openmetrics => Shown::Other(compare::to_openmetrics(
+            &comparison,
+            limit,
+            unknown.is_none(),
+        )),
         CompareFormat::Junit => {
             Shown::Other(compare::to_junit(&comparison, limit, unknown.as_deref()))
         }

@@ -1,4 +1,4 @@
-//! A report as numbers for a monitoring system.
+//! Numbers for a monitoring system: of a report, or of other results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,16 +10,18 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 
 use crate::markdown::MOST;
 
+pub use prometheus_client::registry::Unit;
+
 /// Labels of a number.
-type Labels = Vec<(&'static str, String)>;
+pub type Labels = Vec<(&'static str, String)>;
 
 /// Numbers with one name.
 #[derive(Debug)]
-struct Family {
+pub struct Family {
     name: &'static str,
     help: &'static str,
     unit: Option<Unit>,
@@ -28,7 +30,8 @@ struct Family {
 }
 
 impl Family {
-    fn new(name: &'static str, unit: Option<Unit>, help: &'static str) -> Family {
+    /// Without numbers yet; such ones are left out.
+    pub fn new(name: &'static str, unit: Option<Unit>, help: &'static str) -> Family {
         Family {
             name,
             help,
@@ -37,7 +40,10 @@ impl Family {
         }
     }
 
-    fn with(mut self, labels: Labels, value: f64) -> Family {
+    /// With one more number. Texts of labels are cut to a length.
+    pub fn with(mut self, labels: Labels, value: f64) -> Family {
+        let labels = labels.into_iter();
+        let labels = labels.map(|(name, text)| (name, clean(&text))).collect();
         *self.values.entry(labels).or_default() += value;
         self
     }
@@ -64,10 +70,15 @@ impl Collector for Numbers {
 /// The report in the text format of OpenMetrics: gauges of the whole run, of patterns, findings and
 /// root causes.
 pub fn to_openmetrics(report: &Report) -> String {
-    let program = clean(base_name(&report.run.program));
+    render(&report.run.program, families(report))
+}
+
+/// Gauges of a program in the text format of OpenMetrics.
+pub fn render(program: &str, families: Vec<Family>) -> String {
+    let program = clean(base_name(program));
     let labels = [("program".into(), program.into())];
     let mut registry = Registry::with_prefix_and_labels("laggard", labels.into_iter());
-    registry.register_collector(Box::new(Numbers(families(report))));
+    registry.register_collector(Box::new(Numbers(families)));
     let mut text = String::new();
     // Memory takes all that is written.
     let _ = encode(&mut text, &registry);
@@ -105,7 +116,7 @@ fn families(report: &Report) -> Vec<Family> {
     );
     let patterns = report.metrics.iter().fold(
         Family::new("pattern", seconds(), "Time lost by pattern, all ranks"),
-        |family, (id, metric)| family.with(vec![("pattern", clean(id))], metric.total_s),
+        |family, (id, metric)| family.with(vec![("pattern", id.clone())], metric.total_s),
     );
     let findings = report.bottlenecks.iter().fold(
         Family::new("finding", seconds(), "Time lost by finding, all ranks"),
@@ -119,7 +130,7 @@ fn families(report: &Report) -> Vec<Family> {
         Family::new("anomalies", None, "What is odd about the run"),
         |family, anomaly| {
             let severity = anomaly.severity.name().to_owned();
-            let labels = vec![("id", clean(&anomaly.id)), ("severity", severity)];
+            let labels = vec![("id", anomaly.id.clone()), ("severity", severity)];
             family.with(labels, anomaly.count as f64)
         },
     );
@@ -149,8 +160,8 @@ fn families(report: &Report) -> Vec<Family> {
 
 fn of_finding(found: &Bottleneck) -> Labels {
     let mut labels = vec![
-        ("pattern", clean(&found.pattern)),
-        ("operation", clean(&found.operation)),
+        ("pattern", found.pattern.clone()),
+        ("operation", found.operation.clone()),
     ];
     labels.extend(of_place(&found.location));
     labels
@@ -158,9 +169,9 @@ fn of_finding(found: &Bottleneck) -> Labels {
 
 fn of_root(root: &RootCause) -> Labels {
     let mut labels = vec![
-        ("activity", clean(&root.activity)),
-        ("operation", clean(&root.operation)),
-        ("ranks", clean(&root.rank_set)),
+        ("activity", root.activity.clone()),
+        ("operation", root.operation.clone()),
+        ("ranks", root.rank_set.clone()),
     ];
     labels.extend(of_place(&root.location));
     labels
@@ -168,9 +179,9 @@ fn of_root(root: &RootCause) -> Labels {
 
 fn of_place(location: &SourceLocation) -> Labels {
     vec![
-        ("file", clean(base_name(&location.file))),
+        ("file", base_name(&location.file).to_owned()),
         ("line", location.line.to_string()),
-        ("function", clean(&location.function)),
+        ("function", location.function.clone()),
     ]
 }
 

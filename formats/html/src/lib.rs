@@ -14,11 +14,13 @@
 //! not with the ranks, which are folded into classes. The same report gives the same bytes.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod calls;
 mod error;
 mod file;
 mod finding;
 mod heat;
 mod listing;
+mod matrix;
 mod moment;
 mod page;
 mod path;

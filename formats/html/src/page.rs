@@ -8,7 +8,10 @@ use sha2::{Digest, Sha256};
 
 use crate::table::EXPLAINED;
 use crate::text::sentence;
-use crate::{Page, finding, heat, path, pictures, ranks, regions, remarks, roots, summary, table};
+use crate::{
+    Page, calls, finding, heat, matrix, path, pictures, ranks, regions, remarks, roots, summary,
+    table,
+};
 
 /// First bytes of every page.
 pub const START: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" \
@@ -33,6 +36,8 @@ pub fn page(page: &Page) -> Markup {
         .parallelism
         .as_ref()
         .is_some_and(|load| !load.waiting.is_empty());
+    let matrix = matrix::section(report);
+    let has_matrix = !matrix.0.is_empty();
     html! {
         (PreEscaped(START)) (PreEscaped(env!("CARGO_PKG_VERSION"))) (PreEscaped("\">"))
         meta http-equiv="Content-Security-Policy" content=(policy(!page.pictures.is_empty()));
@@ -54,7 +59,9 @@ pub fn page(page: &Page) -> Markup {
                 @if has_path { li { a href="#path" { "Critical path" } } }
                 li { a href="#findings" { "Findings" } }
                 @if !explained.is_empty() { li { a href="#details" { "In detail" } } }
+                @if report.call_tree.is_some() { li { a href="#calls" { "Calls" } } }
                 li { a href="#ranks" { "Ranks" } }
+                @if has_matrix { li { a href="#matrix" { "Pairs" } } }
                 @if !report.regions.is_empty() { li { a href="#regions" { "Regions" } } }
                 @if !page.pictures.is_empty() { li { a href="#pictures" { "Pictures" } } }
                 @if !report.anomalies.is_empty() { li { a href="#anomalies" { "Anomalies" } } }
@@ -68,7 +75,9 @@ pub fn page(page: &Page) -> Markup {
             (path::section(report))
             (table::section(report))
             (finding::section(page, explained))
+            (calls::section(report))
             (ranks::section(report))
+            (matrix)
             (regions::section(report))
             (pictures::section(page.pictures))
             (remarks::anomalies(report))

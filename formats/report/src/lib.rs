@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod advice;
+mod calls;
 mod error;
 pub mod file;
 pub mod layout;
@@ -27,6 +28,7 @@ mod traffic;
 pub mod units;
 
 pub use advice::{Advice, Promise};
+pub use calls::{Amount, CallNode, CallTree, Spread};
 pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};
@@ -36,7 +38,8 @@ pub use roots::{DelayCosts, RootCause, RootRank, RootShare, RootSite, Victim, Wa
 pub use text::words;
 pub use text::{RenderOptions, render_text};
 pub use traffic::{
-    Collectives, FileAccess, MessagePair, MessagePairs, Messages, OneSided, Traffic,
+    Collectives, FileAccess, MatrixCell, MessagePair, MessagePairs, Messages, OneSided, RankMatrix,
+    Traffic,
 };
 
 /// The schema that this version writes and reads.

@@ -1,9 +1,10 @@
 //! The report as data. Field names and their order are those of the file.
 
 use crate::advice::Advice;
+use crate::calls::CallTree;
 use crate::path::{CriticalPath, Parallelism};
 use crate::roots::{DelayCosts, RootCause, RootShare, WaitClass};
-use crate::traffic::{MessagePairs, Traffic};
+use crate::traffic::{MessagePairs, RankMatrix, Traffic};
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -57,9 +58,15 @@ pub struct Report {
     /// `phases_of_run`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationTimes>,
+    /// What happens where: by call path, and over ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_tree: Option<CallTree>,
     /// Who sends whom; absent without messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagePairs>,
+    /// Who sends whom, and who waits for whom, all of it; of large runs by groups of ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank_matrix: Option<RankMatrix>,
     /// Who started the waiting, the largest part first; absent if it was not searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_causes: Option<Vec<RootCause>>,

@@ -42,6 +42,32 @@ pub struct MessagePair {
     pub bytes: u64,
 }
 
+/// Who sends whom, and who waits for whom. All cells together are all messages, and all waiting
+/// for ranks that are known by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankMatrix {
+    /// Successive ranks that share a row and a column: a power of two, 1 as long as not more than
+    /// 4096 cells have something.
+    pub ranks_per_cell: u32,
+    /// Cells that are not empty, by row, then by column.
+    pub cells: Vec<MatrixCell>,
+}
+
+/// What some ranks did to others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MatrixCell {
+    /// The ranks that send and wait: the first of them.
+    pub from: u32,
+    /// The ranks that are sent to and waited for: the first of them.
+    pub to: u32,
+    /// Messages sent.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time waited, all patterns.
+    pub waiting_s: f64,
+}
+
 /// Messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Messages {

@@ -28,15 +28,19 @@ pub const BOTTLENECK_SHARE: f64 = 0.95;
 /// Most classes of successive ranks. In larger runs, ranks share a class.
 const CLASSES: usize = 64;
 
+/// Ranks of a class of a run of `ranks`.
+pub fn width_of_class(ranks: usize) -> usize {
+    ranks.div_ceil(CLASSES).max(1)
+}
+
 /// The class of a rank of a run of `ranks`.
-fn class_of(rank: u32, ranks: usize) -> u16 {
-    let width = ranks.div_ceil(CLASSES).max(1);
-    (rank as usize / width).min(CLASSES - 1) as u16
+pub fn class_of(rank: u32, ranks: usize) -> u16 {
+    (rank as usize / width_of_class(ranks)).min(CLASSES - 1) as u16
 }
 
 /// First and last rank of a class, see [`class_of`].
 pub fn ranks_of_class(class: u16, ranks: usize) -> (u32, u32) {
-    let width = ranks.div_ceil(CLASSES).max(1);
+    let width = width_of_class(ranks);
     let first = usize::from(class) * width;
     let last = (first + width).min(ranks).saturating_sub(1).max(first);
     (first as u32, last as u32)

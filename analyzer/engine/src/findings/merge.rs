@@ -15,12 +15,13 @@ use crate::findings::fold::{FoldedFindings, Locations};
 use crate::findings::hanging::{Hanging, Known};
 use crate::findings::imbalance::{After, Computed, Shares};
 use crate::findings::left;
+use crate::findings::matrix::{Matrix, Waits};
 use crate::findings::pairs::{self, Pairs};
 use crate::findings::per_rank::Rows;
 use crate::findings::regions::Regions;
 use crate::findings::{fold, hanging, imbalance, listing, regions};
 use crate::judge::account;
-use crate::judge::profile::{LocationTimes, Profile, ProfileSums, Profiled};
+use crate::judge::profile::{Beside, LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
 use crate::roots::sums::Roots;
 use crate::stream::following;
@@ -34,6 +35,8 @@ pub struct Own {
     /// Waiting times by finding.
     pub findings: Findings,
     pub profile: Profile,
+    /// What counts for calls of single ranks beside the locations' profiles.
+    pub beside: Vec<Beside>,
     /// Regions of the program.
     pub regions: Regions,
     /// Computation after calls.
@@ -46,6 +49,8 @@ pub struct Own {
     pub between: Between,
     /// Messages that its ranks sent.
     pub pairs: pairs::Own,
+    /// Whom its ranks waited for.
+    pub waits: Waits,
     /// Times of its locations, ascending by rank and thread.
     pub locations: Vec<LocationTimes>,
     pub anomalies: Anomalies,
@@ -78,6 +83,8 @@ pub struct Partial {
     pub between: Between,
     /// Who sends whom.
     pub pairs: Pairs,
+    /// Who sends whom, and waits for whom.
+    pub matrix: Matrix,
     /// Times of the locations.
     pub locations: Locations,
     pub anomalies: Anomalies,
@@ -114,6 +121,7 @@ impl Partial {
         self.roots.merge(other.roots);
         self.between.merge(&other.between);
         self.pairs.merge(other.pairs);
+        self.matrix.merge(other.matrix);
         self.locations.merge(other.locations, locations);
         self.anomalies.merge(other.anomalies);
         self.hanging.extend(other.hanging);
@@ -150,6 +158,9 @@ impl Own {
         for ((operation, path), sums) in std::mem::take(&mut self.profile) {
             let sum = self.profile.entry((operation, name(path))).or_default();
             sum.merge(sums);
+        }
+        for beside in &mut self.beside {
+            beside.site.1 = name(beside.site.1);
         }
         for ((operation, path), ranks) in std::mem::take(&mut self.computed) {
             let sums = self.computed.entry((operation, name(path))).or_default();
@@ -247,6 +258,7 @@ impl Own {
             followers: self.followers,
             roots: self.roots,
             between: self.between,
+            matrix: Matrix::new(&self.pairs, &self.waits),
             pairs: Pairs::new(self.pairs),
             locations: Locations::new(job, self.locations, locations, agent_of.len()),
             anomalies: self.anomalies,
@@ -313,6 +325,11 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
             }
             let sums = partial.profile.entry((operation, path)).or_default();
             sums.total = sums.total.saturating_add(looked);
+            partial.beside.push(Beside {
+                rank: number,
+                site: (operation, path),
+                time: 0i64.saturating_add_unsigned(looked),
+            });
         }
         if let Ok(at) = place {
             let Profiled {
@@ -339,6 +356,10 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
         for (signature, time) in thread.counted.computed() {
             let ranks = partial.computed.entry(name(signature)).or_default();
             let sum = ranks.entry(number).or_default();
+            *sum = sum.saturating_add(time);
+        }
+        for (late, time) in findings.waits_for() {
+            let sum = partial.waits.entry((number, late)).or_default();
             *sum = sum.saturating_add(time);
         }
         findings.drain_into(&mut partial.findings, number, name);

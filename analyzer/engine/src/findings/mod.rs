@@ -3,11 +3,13 @@
 //! *In.* Losses of calls. *Out.* Folded findings at the head; the table per rank.
 
 pub mod by_operation;
+pub mod call_tree;
 pub mod fold;
 pub mod hanging;
 pub mod imbalance;
 pub mod left;
 pub mod listing;
+pub mod matrix;
 pub mod merge;
 pub mod odd;
 pub mod pairs;

@@ -97,12 +97,35 @@ impl ProfileSums {
 /// The profile of all locations of one or more agents.
 pub type Profile = FxHashMap<(u16, PathKey), ProfileSums>;
 
+/// Calls of a location with one call path. ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Calls {
+    pub operation: u16,
+    /// Id of the call path.
+    pub path: u32,
+    pub count: u64,
+    pub total: u64,
+    pub bytes: u64,
+}
+
+/// Time that counts for calls of a rank beside what its profile says: what is not measured is
+/// taken away. ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    pub rank: u32,
+    /// Number and call path.
+    pub site: (u16, PathKey),
+    pub time: i64,
+}
+
 /// Results of the global phase for one location.
 pub struct Profiled {
     /// Key of each call path, by id.
     pub paths: Vec<PathKey>,
     /// Entries with their call path's id.
     pub entries: Vec<(u32, Entry)>,
+    /// What is kept of the entries to the end.
+    pub calls: Box<[Calls]>,
     /// Expected costs of these calls, set once all locations are known.
     pub accounts: Vec<Account>,
     /// Times of the location. All of Finalize and of calls beside the measured time is inside; see
@@ -130,12 +153,12 @@ pub struct Transfer {
 impl Profiled {
     /// The location's times by the final clocks. The last of all locations entered Finalize at
     /// `stopped`, ns. Adds the unmeasured part of Finalize and of other calls to the profile's
-    /// `ends`.
+    /// `ends`, and takes it away `beside`.
     pub fn settled(
         &self,
         clock: &ClockMap,
         stopped: Option<i64>,
-        profile: &mut Profile,
+        (profile, beside): (&mut Profile, &mut Vec<Beside>),
     ) -> LocationTimes {
         let ends = self.bounds.ends(clock, self.starting, stopped);
         let mut times = LocationTimes {
@@ -152,6 +175,11 @@ impl Profiled {
             if let Some(sums) = profile.get_mut(&(operation, path)) {
                 sums.ends = sums.ends.saturating_add(time);
             }
+            beside.push(Beside {
+                rank: times.rank,
+                site: (operation, path),
+                time: 0i64.saturating_sub_unsigned(time),
+            });
         }
         times
     }
@@ -276,7 +304,15 @@ pub fn profile(
     }
     let ends = bounds.ends(clock, starting, stopped);
     (times.startup, times.shutdown) = (ends.startup, ends.shutdown);
+    let calls = entries.iter().map(|(path, entry)| Calls {
+        operation: entry.operation,
+        path: *path,
+        count: entry.count,
+        total: entry.total,
+        bytes: entry.bytes,
+    });
     Profiled {
+        calls: calls.collect(),
         transfers: transfers(location, &entries, &spans),
         paths,
         entries,

@@ -282,6 +282,7 @@ pub fn build(
         efficiency: efficiency(&locations.first_threads),
         phases_of_run: Some(phases_of_run(&merged.profile, locations, moments, end)),
         messages: traffic::pairs(&merged.pairs),
+        rank_matrix: merged.matrix.told(),
         location_sums: Some(LocationSums {
             inter_node_wait_s: between(inter_host),
             ..location_sums(locations)
@@ -290,6 +291,7 @@ pub fn build(
         location_classes: times_classes(locations, opened.agent_of.len()),
         metrics,
         operations,
+        call_tree: None,
         root_causes: is_searched.then_some(traced.rows),
         untraced_s: is_searched.then_some(traced.untraced_s),
         unlisted_s: is_searched.then_some(traced.unlisted_s),

@@ -408,10 +408,21 @@ impl LocalFindings {
 
     /// Number of wait states.
     pub fn waits(&self) -> u64 {
-        let waits = self.iter().filter(|(_, pattern, _)| {
+        self.waiting().map(|sums| sums.instances).sum()
+    }
+
+    /// Ranks that were waited for, with parts of that time, ns; a rank may come several times.
+    pub fn waits_for(&self) -> impl Iterator<Item = (u32, u64)> {
+        let causes = self.waiting().flat_map(|sums| sums.causes.iter());
+        causes.map(|(late, cause)| (late.rank, cause.sums.severity))
+    }
+
+    /// The sums of all patterns of waiting.
+    fn waiting(&self) -> impl Iterator<Item = &Sums> {
+        let waiting = self.iter().filter(|(_, pattern, _)| {
             PatternId::from_number(*pattern).is_some_and(PatternId::is_waiting)
         });
-        waits.map(|(.., sums)| sums.instances).sum()
+        waiting.map(|(.., sums)| sums)
     }
 
     /// Drops the findings of calls with these signatures.

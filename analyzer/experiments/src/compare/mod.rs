@@ -19,7 +19,7 @@ use crate::{Error, rounded};
 pub use plot::draw;
 pub use regression::Regression;
 pub use roots::{RootCauseRow, RootPlace};
-pub use scripts::{to_junit, to_markdown};
+pub use scripts::{to_junit, to_markdown, to_openmetrics};
 pub use text::render;
 
 /// The schema of [`Comparison`].

@@ -1,9 +1,11 @@
-//! A comparison for scripts: a comment for a merge request, and test cases.
+//! A comparison for scripts: a comment for a merge request, test cases, and numbers for a monitoring
+//! system.
 
 use std::fmt::Write;
 
 use laggard_ci::junit::{self, Case, Verdict};
 use laggard_ci::markdown::{Column, escape, number, table, text};
+use laggard_ci::metrics::{self, Family, Unit};
 use laggard_report::layout::{GLUE, base_name, plural};
 
 use super::text::{changed, headline, shown_time};
@@ -89,4 +91,56 @@ pub fn to_junit(comparison: &Comparison, percent: f64, unknown: Option<&str>) ->
     let first = &comparison.revisions[0];
     let suite = format!("{} against {}", base_name(&first.program), first.label);
     junit::render(&suite, &cases)
+}
+
+/// The comparison in the text format of OpenMetrics: totals, bottlenecks and regions by revision, and
+/// how many times [`Comparison::regressions`] names; this only if it `is_known` that there are no
+/// others.
+pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> String {
+    let seconds = || Some(Unit::Seconds);
+    let mut totals = Family::new(
+        "compare_total",
+        seconds(),
+        "Times of whole runs by revision",
+    );
+    let mut shares = Family::new(
+        "compare_efficiency",
+        None,
+        "Efficiencies by revision, 0 to 1",
+    );
+    let mut times = Family::new(
+        "compare_time",
+        seconds(),
+        "Bottlenecks and regions by revision",
+    );
+    let mut slower = Family::new("compare_regressions", None, "Times that became longer");
+    // One name in all revisions, so that their numbers meet.
+    let last = comparison.revisions.len() - 1;
+    let found = comparison.regressions(percent);
+    for (at, revision) in comparison.revisions.iter().enumerate() {
+        let labels = |kind, text: &str| {
+            let revision = ("revision", revision.label.clone());
+            vec![revision, (kind, text.replace(GLUE, " "))]
+        };
+        for total in &comparison.totals {
+            let value = total.values[at].median;
+            match total.id.strip_suffix("_s") {
+                Some(kind) => totals = totals.with(labels("kind", kind), value),
+                None => {
+                    let kind = total.id.trim_end_matches("_efficiency");
+                    shares = shares.with(labels("kind", kind), value);
+                }
+            }
+        }
+        for row in comparison.rows(last).skip(1) {
+            times = times.with(labels("what", &row.name), row.values[at].median);
+        }
+        let count = found.iter().filter(|one| one.revision == at).count();
+        if at > 0 && (is_known || count > 0) {
+            let label = vec![("revision", revision.label.clone())];
+            slower = slower.with(label, count as f64);
+        }
+    }
+    let program = &comparison.revisions[0].program;
+    metrics::render(program, vec![totals, shares, times, slower])
 }

@@ -1,0 +1,202 @@
+//! The tree of call paths: its nodes, their names, and how the report has them.
+
+use std::cmp::Reverse;
+
+use laggard_report::{Amount, CallNode, seconds};
+use laggard_trace::calls;
+use laggard_trace::calls::user::REGION;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::spread::Spreading;
+use crate::findings::places::Places;
+use crate::roots::activities::Site;
+
+/// Most nodes.
+const NODES: usize = 128;
+/// The node of the whole run, and that of all that is not in the tree.
+const RUN: usize = 0;
+pub const REST: usize = 1;
+
+/// Kinds of amounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    Calls,
+    /// In calls, and outside of them after a call. ns.
+    Time,
+    /// ns.
+    Waiting,
+    /// Waiting that started there, ns.
+    Caused,
+    Bytes,
+}
+
+impl Metric {
+    pub const ALL: [Metric; 5] = [
+        Metric::Calls,
+        Metric::Time,
+        Metric::Waiting,
+        Metric::Caused,
+        Metric::Bytes,
+    ];
+}
+
+/// The tree without amounts, as agents know it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Shape {
+    /// By node: its parent, which comes before it. The run is its own.
+    pub parents: Vec<u32>,
+    /// By call and call path: the node of the call, and that of its innermost frame, where the
+    /// program goes on after it.
+    sites: FxHashMap<Site, (u32, u32)>,
+}
+
+/// What a node is, and its name.
+pub type Named = (What, String);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum What {
+    Run,
+    Frame,
+    Call,
+    Rest,
+}
+
+impl What {
+    fn name(self) -> &'static str {
+        match self {
+            What::Run => "run",
+            What::Frame => "frame",
+            What::Call => "call",
+            What::Rest => "rest",
+        }
+    }
+}
+
+/// One kind of amounts, at the head, by node.
+pub struct Amounts {
+    pub exclusive: Vec<u64>,
+    /// Of the node with those below it; none where there is nothing.
+    pub spreads: Vec<Option<Spreading>>,
+}
+
+impl Shape {
+    /// The tree of the frames of these call paths, the most important first, and the names of its nodes.
+    pub fn new(sites: &[Site], places: &mut Places) -> (Shape, Vec<Named>) {
+        let mut shape = Shape {
+            parents: vec![RUN as u32; 2],
+            ..Shape::default()
+        };
+        let mut names = vec![(What::Run, String::new()), (What::Rest, String::new())];
+        let mut known: FxHashMap<(u32, Named), u32> = FxHashMap::default();
+        for site in sites {
+            let frames = places.of(site.1).callpath.into_iter();
+            let mut nodes: Vec<Named> = frames.map(|frame| (What::Frame, frame)).collect();
+            // Functions and regions of the program are no calls of a library.
+            let is_call = site.0 != 0 && site.0 != REGION;
+            if is_call {
+                nodes.push((What::Call, calls::name(site.0).to_owned()));
+            }
+            let (mut at, mut above) = (RUN as u32, RUN as u32);
+            let mut found = Vec::new();
+            for named in nodes {
+                let next = (shape.parents.len() + found.len()) as u32;
+                let node = known.get(&(at, named.clone())).copied().unwrap_or(next);
+                if node == next {
+                    found.push((at, named));
+                }
+                (above, at) = (at, node);
+            }
+            if names.len() + found.len() > NODES {
+                continue;
+            }
+            for (parent, named) in found {
+                known.insert((parent, named.clone()), names.len() as u32);
+                shape.parents.push(parent);
+                names.push(named);
+            }
+            let after = if is_call { above } else { at };
+            shape.sites.insert(*site, (at, after));
+        }
+        (shape, names)
+    }
+
+    /// The node of a call.
+    pub fn of_call(&self, site: Site) -> usize {
+        self.sites.get(&site).map_or(REST, |nodes| nodes.0 as usize)
+    }
+
+    /// The node of what the program does after a call.
+    pub fn after_call(&self, site: Site) -> usize {
+        self.sites.get(&site).map_or(REST, |nodes| nodes.1 as usize)
+    }
+
+    /// Adds the amounts of each node to its parent's.
+    pub fn add_up<T>(&self, amounts: &mut [T], add: impl Fn(&mut T, &T)) {
+        for node in (1..amounts.len()).rev() {
+            let (before, from) = amounts.split_at_mut(node);
+            add(&mut before[self.parents[node] as usize], &from[0]);
+        }
+    }
+
+    /// The nodes of the report: each before those below it, of these the ones with most time first.
+    pub fn told(&self, names: Vec<Named>, amounts: Vec<Amounts>, is_traced: bool) -> Vec<CallNode> {
+        let inclusive = amounts.iter().map(|of| {
+            let mut sums = of.exclusive.clone();
+            self.add_up(&mut sums, |sum, part| *sum = sum.saturating_add(*part));
+            sums
+        });
+        let inclusive: Vec<Vec<u64>> = inclusive.collect();
+        let order = |node: usize| {
+            let [calls, time, ..] = [0, 1].map(|metric| Reverse(inclusive[metric][node]));
+            (node == REST, time, calls, &names[node])
+        };
+        let mut below: Vec<Vec<usize>> = vec![Vec::new(); names.len()];
+        for node in 1..names.len() {
+            below[self.parents[node] as usize].push(node);
+        }
+        for of in &mut below {
+            of.sort_by(|a, b| order(*b).cmp(&order(*a)));
+        }
+        let mut numbers: Vec<u32> = vec![0; names.len()];
+        let mut rows: Vec<CallNode> = Vec::new();
+        let mut open = vec![RUN];
+        while let Some(node) = open.pop() {
+            open.extend(&below[node]);
+            numbers[node] = rows.len() as u32;
+            let amount = |metric: Metric| {
+                let at = metric as usize;
+                let of = (inclusive[at][node], amounts[at].exclusive[node]);
+                (of, amounts[at].spreads[node].clone())
+            };
+            let count = |metric| {
+                let ((inclusive, exclusive), spread) = amount(metric);
+                Amount {
+                    inclusive,
+                    exclusive,
+                    ranks: spread.map(|one| one.told(|value| value)),
+                }
+            };
+            let time = |metric| {
+                let ((inclusive, exclusive), spread) = amount(metric);
+                Amount {
+                    inclusive: seconds(inclusive),
+                    exclusive: seconds(exclusive),
+                    ranks: spread.map(|one| one.told(seconds)),
+                }
+            };
+            let (what, name) = &names[node];
+            rows.push(CallNode {
+                parent: (node != RUN).then(|| numbers[self.parents[node] as usize]),
+                kind: what.name().to_owned(),
+                name: name.clone(),
+                calls: count(Metric::Calls),
+                time_s: time(Metric::Time),
+                waiting_s: time(Metric::Waiting),
+                caused_s: is_traced.then(|| time(Metric::Caused)),
+                bytes: count(Metric::Bytes),
+            });
+        }
+        rows
+    }
+}

@@ -1,0 +1,207 @@
+//! What happens where: the tree of call paths, on traces with known times.
+
+mod support;
+
+use laggard_engine::AnalyzeOptions;
+use laggard_report::{CallNode, CallTree, Report};
+use support::*;
+
+const MS: u64 = 1_000_000;
+
+/// The same of one, two and three agents.
+fn analyzed(calls: Vec<Calls>) -> Report {
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    analyze_by_agents(calls, &options, [None, Some(3), Some(5)])
+}
+
+/// The only node of a kind whose name ends so.
+fn node<'t>(tree: &'t CallTree, kind: &str, end: &str) -> &'t CallNode {
+    let fits = |node: &&CallNode| node.kind == kind && node.name.ends_with(end);
+    let mut nodes = tree.nodes.iter().filter(fits);
+    let found = nodes
+        .next()
+        .unwrap_or_else(|| panic!("no {kind} {end}: {tree:#?}"));
+    assert!(nodes.next().is_none(), "{kind} {end}");
+    found
+}
+
+fn ms(seconds: f64) -> u64 {
+    (seconds * 1e3).round() as u64
+}
+
+#[test]
+fn amounts_are_where_they_belong() {
+    let mut r = ranks(3);
+    for calls in &mut r {
+        calls.call(1, init(), 0, MS);
+    }
+    // Rank 0 computes for 59 ms before it sends; rank 1 waits for 50 ms of it.
+    r[0].wrapped(10, &[10, 100]);
+    r[1].wrapped(20, &[20, 100]);
+    r[0].send(10, 1, 5, 60 * MS, 61 * MS);
+    r[1].recv(20, 0, 5, 10 * MS, 62 * MS);
+    for calls in &mut r {
+        calls.call(2, finalize(), 70 * MS, 71 * MS);
+    }
+    let report = analyzed(r);
+    let tree = report.call_tree.as_ref().expect("a tree");
+    assert_eq!(tree.ranks_per_class, 1);
+    let run = &tree.nodes[0];
+    assert_eq!((run.kind.as_str(), run.parent), ("run", None));
+    assert_eq!(run.calls.inclusive, report.run.operations);
+    // From 1 to 70 ms, on three ranks.
+    assert_eq!(ms(run.time_s.inclusive), 3 * 69);
+    assert_eq!(ms(run.waiting_s.inclusive), 50);
+    let caused = |node: &CallNode| ms(node.caused_s.as_ref().expect("causes").inclusive);
+    assert_eq!(caused(run), 50);
+
+    let receive = node(tree, "call", "MPI_Recv");
+    assert_eq!(
+        (
+            ms(receive.time_s.inclusive),
+            ms(receive.waiting_s.inclusive)
+        ),
+        (52, 50)
+    );
+    assert_eq!(receive.calls.exclusive, 1);
+    let line = node(tree, "frame", ":20");
+    assert_eq!(
+        &tree.nodes[receive.parent.expect("a parent") as usize],
+        line
+    );
+    // After the receive it computes from 62 to 70 ms.
+    assert_eq!(
+        (ms(line.time_s.exclusive), ms(line.time_s.inclusive)),
+        (8, 60)
+    );
+    // Both call from one line.
+    let outer = node(tree, "frame", ":100");
+    assert_eq!(outer.calls.inclusive, 2);
+    assert_eq!(
+        (ms(outer.time_s.exclusive), ms(outer.time_s.inclusive)),
+        (0, 60 + 1 + 9)
+    );
+    let ranks = outer.time_s.ranks.as_ref().expect("a spread");
+    assert_eq!(
+        ranks
+            .classes
+            .iter()
+            .map(|time| ms(*time))
+            .collect::<Vec<_>>(),
+        [10, 60, 0]
+    );
+    assert_eq!(
+        (
+            ms(ranks.min),
+            ms(ranks.median),
+            ms(ranks.max),
+            ranks.max_rank
+        ),
+        (0, 10, 60, 1)
+    );
+    // Rank 0 computed for too long after its start.
+    let start = node(tree, "frame", ":1");
+    assert_eq!(
+        (ms(start.time_s.inclusive), caused(start)),
+        (59 + 9 + 69, 50)
+    );
+    let late = start
+        .caused_s
+        .as_ref()
+        .and_then(|caused| caused.ranks.as_ref());
+    assert_eq!(
+        late.map(|ranks| (ms(ranks.max), ranks.max_rank)),
+        Some((50, 0))
+    );
+    assert_eq!(
+        receive
+            .caused_s
+            .as_ref()
+            .and_then(|caused| caused.ranks.clone()),
+        None
+    );
+
+    let matrix = report.rank_matrix.expect("a matrix");
+    let cells: Vec<_> = matrix.cells.iter().collect();
+    assert_eq!(
+        (
+            cells[0].from,
+            cells[0].to,
+            cells[0].messages,
+            cells[0].bytes
+        ),
+        (0, 1, 1, 8)
+    );
+    let waits = cells.iter().filter(|cell| ms(cell.waiting_s) > 0);
+    let waits = waits.map(|cell| (cell.from, cell.to, ms(cell.waiting_s)));
+    assert_eq!(waits.collect::<Vec<_>>(), [(1, 0, 50)]);
+}
+
+#[test]
+fn a_tree_is_bounded_and_the_rest_is_in_one_node() {
+    let mut r = ranks(70);
+    for (rank, calls) in (0..).zip(&mut r) {
+        calls.call(1, init(), 0, MS / 10);
+        for line in 10..310 {
+            // The later the longer, so that the first ones are left out.
+            let enter = u64::from(line * line) * 5_000;
+            let time = u64::from(line) * 1000 + rank;
+            calls.without_data(
+                line,
+                laggard_trace::calls::number::MPI_Barrier,
+                0,
+                enter,
+                enter + time,
+            );
+        }
+        calls.call(2, finalize(), 600 * MS, 601 * MS);
+    }
+    let report = analyzed(r);
+    let tree = report.call_tree.expect("a tree");
+    assert!(
+        tree.nodes.len() > 100 && tree.nodes.len() <= 128,
+        "{}",
+        tree.nodes.len()
+    );
+    assert_eq!(tree.ranks_per_class, 2);
+    let ns = |seconds: f64| (seconds * 1e9).round() as u64;
+    let run = &tree.nodes[0];
+    let below = tree.nodes.iter().filter(|node| node.parent == Some(0));
+    let below: u64 = below.map(|node| ns(node.time_s.inclusive)).sum();
+    assert_eq!(
+        (ns(run.time_s.inclusive), run.time_s.exclusive),
+        (below, 0.0)
+    );
+    assert_eq!(ns(run.time_s.inclusive), 70 * (600 * MS - MS / 10));
+    assert_eq!(run.calls.inclusive, 70 * 302);
+    let rest = tree.nodes.last().expect("a node");
+    assert_eq!(rest.kind, "rest");
+    let listed: u64 = tree.nodes.iter().map(|node| node.calls.exclusive).sum();
+    assert!(
+        rest.calls.inclusive > 70 * 100 && listed == run.calls.inclusive,
+        "{rest:#?}"
+    );
+    assert!(node(&tree, "frame", ":309").time_s.inclusive > 0.0);
+    assert!(!tree.nodes.iter().any(|node| node.name.ends_with(":10")));
+    let spread = run.calls.ranks.as_ref().expect("a spread");
+    assert_eq!(
+        (spread.min, spread.median, spread.max, spread.max_rank),
+        (302, 302, 302, 0)
+    );
+    assert_eq!(spread.classes, [302; 35]);
+}
+
+#[test]
+fn without_root_causes_nothing_is_said_of_them() {
+    let mut r = ranks(2);
+    r[0].send(10, 1, 5, 60 * MS, 61 * MS);
+    r[1].recv(20, 0, 5, 10 * MS, 62 * MS);
+    let options = AnalyzeOptions {
+        fast: true,
+        ..AnalyzeOptions::default()
+    };
+    let tree = analyze_with(r, &options).call_tree.expect("a tree");
+    assert!(tree.nodes.iter().all(|node| node.caused_s.is_none()));
+    assert_eq!(ms(tree.nodes[0].waiting_s.inclusive), 50);
+}

@@ -1,0 +1,70 @@
+//! What happens where: a tree of call paths with amounts, and their spread over ranks.
+
+use serde::{Deserialize, Serialize};
+
+/// Call paths with most time as a tree. All amounts together are those of the run: what is in no
+/// listed call path is in one node of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallTree {
+    /// Successive ranks that share a class: 1 in runs of up to 64 ranks.
+    pub ranks_per_class: u32,
+    /// Each node before those below it, of these the ones with most time first. The first one is the
+    /// whole run.
+    pub nodes: Vec<CallNode>,
+}
+
+/// A frame of a call path, or a call at its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallNode {
+    /// Position of the node above; absent of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
+    /// `run`, `frame`, `call`, or `rest` for all that is not listed.
+    pub kind: String,
+    /// `function file:line` of a frame, the function of a call, else "".
+    pub name: String,
+    /// Calls.
+    pub calls: Amount<u64>,
+    /// Time between start-up and shut-down. That of a frame alone is outside of calls: after a call
+    /// that was made there, until the next one.
+    pub time_s: Amount<f64>,
+    /// Time that patterns charge as waiting.
+    pub waiting_s: Amount<f64>,
+    /// Waiting of all ranks that started here; absent if root causes were not searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caused_s: Option<Amount<f64>>,
+    /// Bytes that calls sent and received.
+    pub bytes: Amount<u64>,
+}
+
+/// An amount at a node, all ranks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Amount<T> {
+    /// With all nodes below.
+    pub inclusive: T,
+    /// Without them.
+    pub exclusive: T,
+    /// The inclusive amounts of single ranks; absent if there are none.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<Spread<T>>,
+}
+
+/// For types without a default.
+fn none<T>() -> Option<Spread<T>> {
+    None
+}
+
+/// Amounts of single ranks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread<T> {
+    /// Least of a rank.
+    pub min: T,
+    /// Median.
+    pub median: T,
+    /// Most of a rank.
+    pub max: T,
+    /// The lowest rank with most.
+    pub max_rank: u32,
+    /// By class of successive ranks: mean of a rank.
+    pub classes: Vec<T>,
+}
