@@ -110,6 +110,7 @@ pub fn add_wait(report: &mut Report, function: &str, line: u32, lost: f64, compu
             computation_s: Some(computed),
             wait_s: Some(lost - computed),
             io_s: Some(0.0),
+            ..Cause::default()
         }],
         location,
         ..Bottleneck::default()
