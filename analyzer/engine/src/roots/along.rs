@@ -127,12 +127,25 @@ impl<'a> Along<'a> {
             let (number, _) = self.activities.of_call(self.thread, signature);
             self.add(number, (enter, leave.min(next.1)), weights);
         }
+        let time = (next.1 - leave).max(0);
+        if computed.is_empty() {
+            if time > 0 {
+                let number = self.activities.of_gap(self.thread, signature, next.0);
+                self.add(number, (leave, next.1), weights);
+            }
+            self.open = next;
+            return;
+        }
         let mut parts: SmallVec<[(u32, i64); 4]> = SmallVec::new();
-        let (around, time) = ((signature, next.0), (next.1 - leave).max(0));
-        self.activities
-            .of_gap_in(self.thread, around, computed, time, |number, time| {
+        self.activities.of_gap_in(
+            self.thread,
+            (signature, next.0),
+            computed,
+            time,
+            |number, time| {
                 parts.push((number, time));
-            });
+            },
+        );
         let mut from = leave;
         for (number, time) in parts {
             self.add(number, (from, from + time), weights);

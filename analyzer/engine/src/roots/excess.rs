@@ -11,7 +11,7 @@ pub struct Other {
     /// The activities with a time.
     used: Vec<u32>,
     /// All its computation, ns.
-    computation: i64,
+    pub computation: i64,
     /// Number of waiting locations.
     pub waits: u32,
 }
@@ -53,6 +53,13 @@ impl Other {
         }
     }
 
+    /// The sums by activity.
+    pub fn times(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
+        let numbers = self.used.iter();
+        numbers.map(|&number| (number, self.times[number as usize]))
+    }
+
+    #[inline]
     fn of(&self, number: u32) -> i64 {
         self.times.get(number as usize).copied().unwrap_or(0)
     }
@@ -73,6 +80,8 @@ pub fn of(
     (excess, times): (&mut Vec<More>, &mut Vec<i64>),
 ) -> u32 {
     let (begin, first) = (excess.len(), times.len());
+    excess.reserve(own.len());
+    times.reserve(own.len());
     let is_stretch = |number: u32| as_whole || activities.list[number as usize].is_stretch();
     let (mut computation, mut all) = (0i64, 0i64);
     for &(activity, time) in own {

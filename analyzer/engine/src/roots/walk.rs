@@ -732,17 +732,21 @@ fn note_end(ended: &mut Vec<i64>, number: u32, time: i64) {
 /// Appends the time by activity between two moments.
 #[inline]
 fn difference(now: &Sums, since: &Sums, times: &mut Vec<(u32, i64)>) -> Times {
-    let begin = times.len() as u32;
-    let (both, new) = now.spent.split_at(since.spent.len().min(now.spent.len()));
-    for (number, (now, earlier)) in (0..).zip(both.iter().zip(&since.spent)) {
-        if now > earlier {
-            times.push((number, now - earlier));
-        }
+    let begin = times.len();
+    times.resize(begin + now.spent.len(), (0, 0));
+    let (room, mut count) = (&mut times[begin..], 0);
+    let mut put = |number: usize, time: i64| {
+        // Without a branch: whether an activity took time is hard to predict.
+        room[count] = (number as u32, time);
+        count += usize::from(time > 0);
+    };
+    let both = since.spent.len().min(now.spent.len());
+    for (number, (now, earlier)) in now.spent[..both].iter().zip(&since.spent).enumerate() {
+        put(number, now - earlier);
     }
-    for (number, &time) in (both.len() as u32..).zip(new) {
-        if time > 0 {
-            times.push((number, time));
-        }
+    for (number, &now) in now.spent.iter().enumerate().skip(both) {
+        put(number, now);
     }
-    begin..times.len() as u32
+    times.truncate(begin + count);
+    begin as u32..times.len() as u32
 }

@@ -14,6 +14,10 @@ pub struct Links {
     slabs: Vec<Slab>,
     /// Slabs with links in memory.
     open: Vec<usize>,
+    /// The slab of the last link, and its begin and end, ns.
+    last: (usize, i64, i64),
+    /// Memory of lists that were put away.
+    spare: Vec<Vec<Link>>,
     spill: Spill,
 }
 
@@ -30,6 +34,8 @@ impl Links {
             borders: borders.to_vec(),
             slabs: (0..=borders.len()).map(|_| Slab::default()).collect(),
             open: Vec::new(),
+            last: (0, 0, 0),
+            spare: Vec::new(),
             spill: Spill::default(),
         }
     }
@@ -42,34 +48,39 @@ impl Links {
     /// Adds links.
     pub fn extend(&mut self, links: impl Iterator<Item = Link>) {
         for link in links {
-            let at = match self.open.last() {
-                Some(&last) if self.holds(last, link.time) => last,
-                _ => self.borders.partition_point(|&border| border <= link.time),
-            };
-            let slab = &mut self.slabs[at];
+            let (_, begin, end) = self.last;
+            if link.time < begin || link.time >= end {
+                self.last = self.find(link.time);
+            }
+            let slab = &mut self.slabs[self.last.0];
             if slab.links.is_empty() {
-                self.open.push(at);
+                self.open.push(self.last.0);
+                slab.links = self.spare.pop().unwrap_or_default();
             }
             slab.links.push(link);
         }
     }
 
-    fn holds(&self, slab: usize, time: i64) -> bool {
-        let begin = slab.checked_sub(1).map(|before| self.borders[before]);
-        let end = self.borders.get(slab);
-        begin.is_none_or(|begin| begin <= time) && end.is_none_or(|&end| time < end)
+    fn find(&self, time: i64) -> (usize, i64, i64) {
+        let at = self.borders.partition_point(|&border| border <= time);
+        let begin = at.checked_sub(1).map_or(i64::MIN, |at| self.borders[at]);
+        let end = self.borders.get(at).copied().unwrap_or(i64::MAX);
+        (at, begin, end)
     }
 
     /// Puts the links of earlier slabs away.
     pub fn end_round(&mut self, until: i64) {
-        let (slabs, spill) = (&mut self.slabs, &mut self.spill);
+        let (slabs, spill, spare) = (&mut self.slabs, &mut self.spill, &mut self.spare);
         let last = self.borders.partition_point(|&border| border < until);
         self.open.retain(|&at| {
             let is_past = at < last;
             if is_past {
-                let links = std::mem::take(&mut slabs[at].links);
-                let links = links.iter().map(Link::relative).collect();
-                slabs[at].pieces.push(spill.put(&Linked { links }.pack()));
+                let mut links = std::mem::take(&mut slabs[at].links);
+                links.iter_mut().for_each(|link| *link = link.relative());
+                let mut parcel = Linked { links };
+                slabs[at].pieces.push(spill.put(&parcel.pack()));
+                parcel.clear();
+                spare.push(parcel.links);
             }
             !is_past
         });
@@ -77,12 +88,17 @@ impl Links {
 
     /// The links of a slab; none of one after the last.
     pub fn take(&mut self, slab: usize) -> Vec<Link> {
+        self.spare = Vec::new();
         let of = self.slabs.get_mut(slab).map(std::mem::take);
         let of = of.unwrap_or_default();
         let mut links = of.links;
         for piece in of.pieces {
-            let kept = Linked::unpack(&self.spill.take(piece)).links;
-            links.extend(kept.iter().map(Link::absolute));
+            let mut kept = Linked::unpack(&self.spill.take(piece)).links;
+            kept.iter_mut().for_each(|link| *link = link.absolute());
+            match links.is_empty() {
+                true => links = kept,
+                false => links.extend(kept),
+            }
         }
         links
     }
