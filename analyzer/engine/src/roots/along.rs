@@ -124,7 +124,7 @@ impl<'a> Along<'a> {
     fn take(&mut self, next: Call, computed: Computed<'_>, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
-            let (number, _) = self.activities.of_call(self.thread, signature);
+            let number = self.activities.of_call(self.thread, signature).number;
             self.add(number, (enter, leave.min(next.1)), weights);
         }
         let time = (next.1 - leave).max(0);
@@ -158,7 +158,7 @@ impl<'a> Along<'a> {
     pub fn finish(&mut self, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
-            let (number, _) = self.activities.of_call(self.thread, signature);
+            let number = self.activities.of_call(self.thread, signature).number;
             self.add(number, (enter, leave), weights);
         }
         let phases = self.phases.spent.values_mut();

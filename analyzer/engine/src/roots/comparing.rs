@@ -1,13 +1,14 @@
 //! Both sides of a wait, compared at the agent of the late party.
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind, Shared, site};
 use crate::roots::excess::{self, Other};
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::{Late, Walker};
-use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Spent, Wait};
+use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Wait};
 use crate::wire::parcels::exchange;
 
 impl Sweep<'_> {
@@ -125,6 +126,7 @@ impl Sweep<'_> {
             for number in charged {
                 is_charged[number as usize] = true;
             }
+            kept.blames.reserve(blames.len());
             let mut longer = &more[..];
             for blame in blames {
                 let own;
@@ -210,17 +212,41 @@ impl Sides {
         }
     }
 
+    /// Most waits have one of few sets of activities. Times go column by column.
     fn pack(&self, walkers: &[Walker<'_>], shared: &Shared) -> Spending {
         let mut parcel = Spending::default();
+        let mut sets: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
+        let (mut numbers, mut times) = (Vec::new(), Vec::new());
+        // By set: where the times of its waits begin.
+        let mut begins: Vec<Vec<usize>> = Vec::new();
         for index in 0..self.of.len() as u32 {
-            let Some((side, times)) = self.of(index, walkers) else {
+            let Some((side, own)) = self.of(index, walkers) else {
                 continue;
             };
+            let begin = times.len();
+            numbers.clear();
+            for (number, time) in own {
+                numbers.push(number);
+                times.push(time);
+            }
+            let set = sets.get(&numbers).copied().unwrap_or_else(|| {
+                let next = begins.len() as u32;
+                sets.insert(numbers.clone(), next);
+                let keys = numbers.iter().map(|&number| shared.keys[number as usize]);
+                parcel.keys.extend(keys);
+                parcel.lengths.push(numbers.len() as u32);
+                begins.push(Vec::new());
+                next
+            });
+            begins[set as usize].push(begin);
             parcel.sides.push(Side { index, ..*side });
-            parcel.spent.extend(times.map(|(number, time)| Spent {
-                key: shared.keys[number as usize],
-                time,
-            }));
+            parcel.sets.push(set);
+        }
+        for (begins, &length) in begins.iter().zip(&parcel.lengths) {
+            for at in 0..length as usize {
+                let column = begins.iter().map(|begin| times[begin + at]);
+                parcel.times.extend(column);
+            }
         }
         parcel
     }
@@ -228,21 +254,38 @@ impl Sides {
     fn unpack(parcel: &Spending, count: u32, shared: &Shared) -> Sides {
         let mut of = vec![(Place::NOWHERE, 0); count as usize];
         let mut sides = Vec::with_capacity(parcel.sides.len());
-        let mut begin = 0;
-        for side in &parcel.sides {
-            if let Some((of, _)) = of.get_mut(side.index as usize) {
-                *of = Place::here(sides.len());
-            }
-            sides.push((*side, begin));
-            begin += side.count as usize;
+        let mut begins: Vec<Vec<usize>> = vec![Vec::new(); parcel.lengths.len()];
+        let mut end = 0;
+        for (side, &set) in parcel.sides.iter().zip(&parcel.sets) {
+            let (Some(begins), Some((of, _))) = (
+                begins.get_mut(set as usize),
+                of.get_mut(side.index as usize),
+            ) else {
+                continue;
+            };
+            *of = Place::here(sides.len());
+            sides.push((*side, end));
+            begins.push(end);
+            end += side.count as usize;
         }
-        let times = parcel.spent.iter();
-        // Activities that no location of this agent has are in the sum of the computation only.
-        let times = times.map(|spent| (shared.find(spent.key).unwrap_or(NONE), spent.time));
+        let mut times = vec![(NONE, 0); end];
+        let (mut keys, mut columns) = (parcel.keys.iter(), parcel.times.iter());
+        for (begins, &length) in begins.iter().zip(&parcel.lengths) {
+            for at in 0..length as usize {
+                // Activities that no location of this agent has are in the sum of the computation
+                // only.
+                let number = keys.next().and_then(|&key| shared.find(key));
+                for (begin, &time) in begins.iter().zip(columns.by_ref()) {
+                    if let Some(of) = times.get_mut(begin + at) {
+                        *of = (number.unwrap_or(NONE), time);
+                    }
+                }
+            }
+        }
         Sides {
             of,
             sides,
-            times: times.collect(),
+            times,
             folding: Vec::new(),
         }
     }

@@ -80,19 +80,20 @@ pub fn of(
     (excess, times): (&mut Vec<More>, &mut Vec<i64>),
 ) -> u32 {
     let (begin, first) = (excess.len(), times.len());
-    excess.reserve(own.len());
-    times.reserve(own.len());
     let is_stretch = |number: u32| as_whole || activities.list[number as usize].is_stretch();
     let (mut computation, mut all) = (0i64, 0i64);
+    excess.resize(begin + own.len(), More::default());
+    times.resize(first + own.len(), 0);
+    let mut end = 0;
     for &(activity, time) in own {
         let more = time - other.of(activities.shared[activity as usize]);
-        if more > 0 {
-            excess.push(More {
-                activity,
-                time: more,
-            });
-            times.push(time);
-        }
+        // Without a branch: what took longer is hard to predict.
+        excess[begin + end] = More {
+            activity,
+            time: more,
+        };
+        times[first + end] = time;
+        end += usize::from(more > 0);
         if is_stretch(activity) {
             computation = computation.saturating_add(time);
             all = all.saturating_add(more.max(0));
@@ -100,7 +101,7 @@ pub fn of(
     }
     let mut elsewhere = all - (computation - other.computation).clamp(0, all);
     let mut kept = begin;
-    for at in begin..excess.len() {
+    for at in begin..begin + end {
         let mut more = excess[at];
         if is_stretch(more.activity) {
             let set = elsewhere.min(more.time);

@@ -48,8 +48,7 @@ impl Sweep<'_> {
                 let mut wait = Told {
                     event: link.event,
                     share: link.share,
-                    leave: link.leave,
-                    left: link.left,
+                    left: link.left.min(link.leave),
                     late_rank: link.late_rank,
                     rank: link.rank,
                     ranks: bit,
@@ -58,13 +57,14 @@ impl Sweep<'_> {
                     pattern: link.pattern,
                     late_thread: link.late_thread,
                     group: 0,
+                    is_met: u32::from(link.left != i64::MAX),
                 };
                 let (list, waits) = (&mut telling[agent].told, &mut waits[agent]);
                 let next = list.len() as u32;
                 if let Some(group) = group {
                     wait.group = self.search.numbers.values[group as usize];
                     wait.rank = NONE;
-                    wait.leave = i64::MAX;
+                    wait.left = link.left;
                     let at = *self.folded.entry(Team::of(&wait)).or_insert(next);
                     if at != next {
                         let team = &mut list[at as usize];
@@ -117,8 +117,8 @@ impl Sweep<'_> {
                     group: group.unwrap_or(NONE),
                     victim: number(),
                     share: told.share,
-                    left: told.left.min(told.leave),
-                    is_met: told.left != i64::MAX,
+                    left: told.left,
+                    is_met: told.is_met != 0,
                 }));
             }
         }

@@ -300,22 +300,18 @@ impl<'a> Walker<'a> {
         let Some(mut open) = open else {
             return at;
         };
-        let (mut last, mut meets) = self.activities.of_call(self.thread, open.signature);
-        let row = self.thread.rows.get(open.signature as usize);
-        let mut posts = row.is_some_and(|row| row.has(flags::POSTS));
+        let mut last = self.activities.of_call(self.thread, open.signature);
         let end = (late.saturating_sub(columns.number)).min(columns.enter.len() as u64) as usize;
         let mut stop = at;
-        while stop < end && !meets {
+        while stop < end && !last.meets {
             let signature = columns.signature[stop];
             let (enter, leave) = (columns.enter[stop], columns.leave[stop]);
-            let row = self.thread.rows.get(signature as usize);
-            if enter >= due || row.is_none_or(|row| row.looks) {
+            if enter >= due || !self.activities.is_plain(self.thread, signature) {
                 break;
             }
-            add(&mut self.sums.spent, last, open.leave - open.begin);
-            note_end(&mut self.ended, last, open.leave);
-            self.posts += u64::from(posts);
-            posts = row.is_some_and(|row| row.has(flags::POSTS));
+            add(&mut self.sums.spent, last.number, open.leave - open.begin);
+            note_end(&mut self.ended, last.number, open.leave);
+            self.posts += u64::from(last.posts);
             if enter > open.leave {
                 // Only where functions are compared, records tell them.
                 let computed = match self.folds {
@@ -325,7 +321,7 @@ impl<'a> Walker<'a> {
                 let time = enter - open.leave;
                 self.compute((open.signature, signature), computed, (enter, time));
             }
-            (last, meets) = self.activities.of_call(self.thread, signature);
+            last = self.activities.of_call(self.thread, signature);
             open = Open {
                 signature,
                 number: columns.number + stop as u64,
@@ -487,8 +483,8 @@ impl<'a> Walker<'a> {
             return;
         };
         let activities = &mut self.activities;
-        let (number, _) = activities.of_call(self.thread, link.signature);
-        let inside = match activities.of_call(self.thread, open.signature).0 == number {
+        let number = activities.of_call(self.thread, link.signature).number;
+        let inside = match activities.of_call(self.thread, open.signature).number == number {
             true => (link.enter.min(open.leave) - open.begin).clamp(0, link.share),
             false => 0,
         };
@@ -523,7 +519,8 @@ impl<'a> Walker<'a> {
         }
         let inside = leave - begin - worked;
         let inside = inside - waited.min(inside);
-        let (number, meets) = self.activities.of_call(self.thread, signature);
+        let of_call = self.activities.of_call(self.thread, signature);
+        let (number, meets) = (of_call.number, of_call.meets);
         add(&mut self.sums.spent, number, inside);
         note_end(&mut self.ended, number, leave);
         // As much as the waits are charged with: they take their parts of costs by that.

@@ -118,9 +118,11 @@ impl Link {
             enter: waited,
             leave: self.leave.wrapping_sub(self.time),
             share: waited.wrapping_sub(self.share),
-            left: match self.left {
-                i64::MAX => i64::MAX,
-                left => left.wrapping_sub(self.time),
+            // Whether it is a collective changes often: a small number says so.
+            left: match self.left.wrapping_sub(self.time) {
+                _ if self.left == i64::MAX => 0,
+                after @ 0.. => after.wrapping_add(1),
+                before => before,
             },
             ..*self
         }
@@ -133,8 +135,9 @@ impl Link {
             leave: self.leave.wrapping_add(self.time),
             share: self.enter.wrapping_sub(self.share),
             left: match self.left {
-                i64::MAX => i64::MAX,
-                left => left.wrapping_add(self.time),
+                0 => i64::MAX,
+                after @ 1.. => (after - 1).wrapping_add(self.time),
+                before => before.wrapping_add(self.time),
             },
             ..*self
         }
