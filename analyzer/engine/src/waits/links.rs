@@ -6,6 +6,9 @@ use crate::basics::spill::{Piece, Spill};
 use crate::wire::links::{Link, Linked};
 use crate::wire::parcels::Parcel;
 
+/// Most links of a slab in memory.
+const MOST: usize = 1 << 15;
+
 /// Links by the slab in which their late party came.
 #[derive(Debug)]
 pub struct Links {
@@ -52,12 +55,17 @@ impl Links {
             if link.time < begin || link.time >= end {
                 self.last = self.find(link.time);
             }
-            let slab = &mut self.slabs[self.last.0];
-            if slab.links.is_empty() {
-                self.open.push(self.last.0);
-                slab.links = self.spare.pop().unwrap_or_default();
+            let at = self.last.0;
+            let links = &mut self.slabs[at].links;
+            if links.is_empty() {
+                self.open.push(at);
+                *links = self.spare.pop().unwrap_or_default();
             }
-            slab.links.push(link);
+            links.push(link);
+            if links.len() == MOST {
+                self.open.retain(|&open| open != at);
+                self.put(at);
+            }
         }
     }
 
@@ -70,20 +78,20 @@ impl Links {
 
     /// Puts the links of earlier slabs away.
     pub fn end_round(&mut self, until: i64) {
-        let (slabs, spill, spare) = (&mut self.slabs, &mut self.spill, &mut self.spare);
         let last = self.borders.partition_point(|&border| border < until);
-        self.open.retain(|&at| {
-            let is_past = at < last;
-            if is_past {
-                let mut links = std::mem::take(&mut slabs[at].links);
-                links.iter_mut().for_each(|link| *link = link.relative());
-                let mut parcel = Linked { links };
-                slabs[at].pieces.push(spill.put(&parcel.pack()));
-                parcel.clear();
-                spare.push(parcel.links);
-            }
-            !is_past
-        });
+        let past = self.open.extract_if(.., |at| *at < last);
+        let past: Vec<usize> = past.collect();
+        past.into_iter().for_each(|at| self.put(at));
+    }
+
+    fn put(&mut self, slab: usize) {
+        let slab = &mut self.slabs[slab];
+        let mut links = std::mem::take(&mut slab.links);
+        links.iter_mut().for_each(|link| *link = link.relative());
+        let mut parcel = Linked { links };
+        slab.pieces.push(self.spill.put(&parcel.pack()));
+        parcel.clear();
+        self.spare.push(parcel.links);
     }
 
     /// The links of a slab; none of one after the last.
@@ -91,21 +99,27 @@ impl Links {
         self.spare = Vec::new();
         let of = self.slabs.get_mut(slab).map(std::mem::take);
         let of = of.unwrap_or_default();
-        let mut links = of.links;
+        let mut links = Vec::new();
         for piece in of.pieces {
             let mut kept = Linked::unpack(&self.spill.take(piece)).links;
             kept.iter_mut().for_each(|link| *link = link.absolute());
-            match links.is_empty() {
-                true => links = kept,
-                false => links.extend(kept),
-            }
+            append(&mut links, kept);
         }
+        append(&mut links, of.links);
         links
     }
 
     /// The error that lost links.
     pub fn error(&mut self) -> Option<io::Error> {
         self.spill.error.take()
+    }
+}
+
+/// Appends more links; one list is not copied.
+fn append(links: &mut Vec<Link>, mut more: Vec<Link>) {
+    match links.is_empty() {
+        true => *links = more,
+        false => links.append(&mut more),
     }
 }
 
@@ -141,5 +155,46 @@ impl Link {
             },
             ..*self
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Links of three slabs, of which the first has more than may be in memory. They come back in the
+    /// order in which they were added.
+    #[test]
+    fn links_come_back_by_slab() {
+        let link = |n: i64| Link {
+            time: (n * 37) % 200,
+            enter: (n * 37) % 200 - n % 50,
+            leave: (n * 37) % 200 + 7,
+            share: n % 50,
+            left: match n % 4 {
+                0 => i64::MAX,
+                kind => (n * 37) % 200 + kind - 2,
+            },
+            event: n as u64,
+            ..Link::default()
+        };
+        let added: Vec<Link> = (0..3 * MOST as i64).map(link).collect();
+        let mut links = Links::new(&[150, 190]);
+        links.extend(added.iter().copied());
+        assert!(links.slabs.iter().all(|slab| slab.links.len() < MOST));
+        assert!(links.slabs[0].pieces.len() >= 2);
+        links.end_round(160);
+        assert!(links.slabs[0].links.is_empty() && links.open.len() == 2);
+        links.extend([link(0)].into_iter());
+        let slabs = [(i64::MIN, 150), (150, 190), (190, i64::MAX)];
+        for (slab, (begin, end)) in slabs.into_iter().enumerate() {
+            let own = added.iter().chain(&added[..1]);
+            let own = own.filter(|link| (begin..end).contains(&link.time));
+            assert!(
+                links.take(slab) == own.copied().collect::<Vec<_>>(),
+                "{slab}"
+            );
+        }
+        assert!(links.take(3).is_empty());
     }
 }
