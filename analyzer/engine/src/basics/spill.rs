@@ -159,13 +159,13 @@ mod tests {
         let piece = |n: usize| vec![n as u8; 1 << 15 | n];
         for backward in [false, true] {
             let mut spill = Spill::default();
-            let mut put: Vec<_> = (0..40).map(|n| (n, spill.put(&piece(n)))).collect();
+            let mut put: Vec<_> = (0..80).map(|n| (n, spill.put(&piece(n)))).collect();
             if backward {
                 put.reverse();
             }
             let blocks = |spill: &Spill| spill.file.as_ref().unwrap().metadata().unwrap().blocks();
             let (before, room) = (blocks(&spill), spill.room);
-            for &(n, at) in &put[..20] {
+            for &(n, at) in &put[..60] {
                 assert!(spill.take(at) == piece(n), "{n}");
             }
             let file = tempfile::tempfile().unwrap();
@@ -174,7 +174,7 @@ mod tests {
                 assert!(blocks(&spill) * 10 < before * 7, "{before}");
                 assert!(spill.room * 10 < room * 7, "{room}");
             }
-            for &(n, at) in &put[20..] {
+            for &(n, at) in &put[60..] {
                 assert!(spill.get(at) == piece(n), "{n}");
             }
         }
