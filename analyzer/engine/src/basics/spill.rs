@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that are kept in memory before they are written.
 const KEPT: usize = 256 << 10;
-/// A file gives room back in multiples of this.
-const PAGE: u64 = 4096;
+/// A file gives room back in multiples of this: each time costs a system call.
+const BLOCK: u64 = 256 << 10;
 
 /// Room that all files take, and the most so far, bytes.
 static ROOM: AtomicU64 = AtomicU64::new(0);
@@ -34,8 +34,8 @@ pub struct Spill {
     written: u64,
     /// What follows in the file.
     recent: Vec<u8>,
-    /// Begin and end of the last part of the file that nobody needs.
-    free: (u64, u64),
+    /// By block: its bytes that nobody needs any more.
+    free: Vec<u64>,
     /// Room of the file, bytes.
     room: u64,
     /// The first error. Later pieces are empty.
@@ -77,25 +77,31 @@ impl Spill {
     /// A piece's bytes, which are not needed again; none after an error.
     pub fn take(&mut self, piece: Piece) -> Vec<u8> {
         let bytes = self.get(piece);
-        let (begin, end) = (piece.at, piece.at + piece.length as u64);
-        self.free = match self.free {
-            (first, until) if until == begin => (first, end),
-            (first, until) if first == end => (begin, until),
-            _ => (begin, end),
-        };
-        // Whole pages of what is free, of which some were not yet.
-        let (free_from, free_until) = self.free;
-        let first = free_from.max(begin / PAGE * PAGE).next_multiple_of(PAGE);
-        let last = free_until.min(end.next_multiple_of(PAGE));
-        let until = last.min(self.written) / PAGE * PAGE;
-        let file = self.file.as_ref().filter(|_| first < until);
-        // A file system that cannot keeps it until the end.
-        if file.is_some_and(|file| punch(file, (first, until))) {
-            let length = (until - first).min(self.room);
-            self.room -= length;
-            ROOM.fetch_sub(length, Ordering::Relaxed);
+        let (mut begin, end) = (piece.at, piece.at + piece.length as u64);
+        while begin < end {
+            let block = begin / BLOCK;
+            let next = end.min((block + 1) * BLOCK);
+            self.forget(block, next - begin);
+            begin = next;
         }
         bytes
+    }
+
+    /// Some more bytes of a block are not needed. A file system that cannot give room back keeps it
+    /// until the end.
+    fn forget(&mut self, block: u64, bytes: u64) {
+        let at = block as usize;
+        if self.free.len() <= at {
+            self.free.resize(at + 1, 0);
+        }
+        self.free[at] += bytes;
+        let (first, until) = (block * BLOCK, (block + 1) * BLOCK);
+        let is_free = self.free[at] == BLOCK && until <= self.written;
+        let file = self.file.as_ref().filter(|_| is_free);
+        if file.is_some_and(|file| punch(file, (first, until))) {
+            self.room -= BLOCK;
+            ROOM.fetch_sub(BLOCK, Ordering::Relaxed);
+        }
     }
 
     /// A piece's bytes; none after an error.
@@ -153,22 +159,22 @@ mod tests {
         let piece = |n: usize| vec![n as u8; 1 << 15 | n];
         for backward in [false, true] {
             let mut spill = Spill::default();
-            let mut put: Vec<_> = (0..40).map(|n| (n, spill.put(&piece(n)))).collect();
+            let mut put: Vec<_> = (0..80).map(|n| (n, spill.put(&piece(n)))).collect();
             if backward {
                 put.reverse();
             }
             let blocks = |spill: &Spill| spill.file.as_ref().unwrap().metadata().unwrap().blocks();
             let (before, room) = (blocks(&spill), spill.room);
-            for &(n, at) in &put[..20] {
+            for &(n, at) in &put[..60] {
                 assert!(spill.take(at) == piece(n), "{n}");
             }
             let file = tempfile::tempfile().unwrap();
-            file.set_len(2 * PAGE).unwrap();
-            if punch(&file, (0, PAGE)) {
+            file.set_len(2 * BLOCK).unwrap();
+            if punch(&file, (0, BLOCK)) {
                 assert!(blocks(&spill) * 10 < before * 7, "{before}");
                 assert!(spill.room * 10 < room * 7, "{room}");
             }
-            for &(n, at) in &put[20..] {
+            for &(n, at) in &put[60..] {
                 assert!(spill.get(at) == piece(n), "{n}");
             }
         }

@@ -176,6 +176,9 @@ impl<'a> Agent<'a> {
             {
                 let trail = charged.trail.iter_mut();
                 trail.for_each(|trail| trail.drain(|trail| links.extend(trail)));
+                if last {
+                    charged.trail = None;
+                }
             }
             links.end_round(until);
         }

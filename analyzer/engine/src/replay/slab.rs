@@ -15,6 +15,8 @@ const RECORDS: u64 = 1 << 15;
 /// Least mean number of records of a location in a slab: every slab has a cost for each location,
 /// however short it is.
 const RECORDS_OF_LOCATION: u64 = 32;
+/// The same in the search for root causes: waits take several times the memory of their records.
+const RECORDS_IN_SEARCH: u64 = 8;
 
 /// Number of records of an agent in a slab. Collective.
 pub fn size(job: &dyn Job, locations: usize) -> u64 {
@@ -26,7 +28,7 @@ pub fn size(job: &dyn Job, locations: usize) -> u64 {
 /// Records of an agent in a slab of the search for root causes, of the `records` in other slabs: it
 /// needs more memory for each. Collective.
 pub fn part(job: &dyn Job, locations: usize, records: u64) -> u64 {
-    let mut least = [locations as u64 * RECORDS_OF_LOCATION];
+    let mut least = [locations as u64 * RECORDS_IN_SEARCH];
     job.reduce_max(&mut least);
     records.min(least[0].max(records / 8))
 }

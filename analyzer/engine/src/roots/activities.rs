@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::{PathKey, path_key};
-use crate::stream::rows::{Row, TimeClass};
+use crate::stream::rows::TimeClass;
 use crate::stream::thread::Thread;
 
 /// A call: its number, and its call path.
@@ -100,6 +100,19 @@ impl Activity {
     }
 }
 
+/// What the walk over the calls has to know of each.
+#[derive(Clone, Copy, Debug)]
+pub struct OfCall {
+    /// The number of its activity.
+    pub number: u32,
+    /// Whether it may meet a group.
+    pub meets: bool,
+    /// Whether it posts a request.
+    pub posts: bool,
+    /// Whether it does more than look whether something has come.
+    is_plain: bool,
+}
+
 /// The activities of a location, numbered.
 #[derive(Default)]
 pub struct Activities {
@@ -108,8 +121,8 @@ pub struct Activities {
     /// The agent's numbers of them.
     pub shared: Vec<u32>,
     numbers: FxHashMap<Activity, u32>,
-    /// By signature: number of the call's activity, and whether it may meet a group.
-    of_call: Vec<(u32, bool)>,
+    /// By signature.
+    of_call: Vec<OfCall>,
     /// By signature: the last signature before it, and the number of the computation between.
     of_gap: Vec<(u32, u32)>,
     /// By a file's number of the call path: number of the computation in that function.
@@ -126,6 +139,11 @@ pub struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
+    /// Whether the time is computation in no known function.
+    pub fn is_nothing(&self) -> bool {
+        self.computed.is_empty() && self.beside == Beside::default()
+    }
+
     /// By the record of a call with extension records. What is beside computation counts as such
     /// unless it is `told_apart`.
     pub fn by(event: Option<&'a Event>, told_apart: bool) -> Told<'a> {
@@ -148,17 +166,29 @@ impl Activities {
         })
     }
 
-    /// The number of a call's activity, and whether it is a collective or start-up.
+    /// The activity of a call.
     #[inline]
-    pub fn of_call(&mut self, thread: &Thread<'_>, signature: u32) -> (u32, bool) {
+    pub fn of_call(&mut self, thread: &Thread<'_>, signature: u32) -> OfCall {
         match self.of_call.get(signature as usize) {
-            Some(&call) if call.0 != NONE => call,
+            Some(&call) if call.number != NONE => call,
             _ => self.new_call(thread, signature),
         }
     }
 
+    /// Whether a call is defined, and does more than look whether something has come.
+    #[inline]
+    pub fn is_plain(&self, thread: &Thread<'_>, signature: u32) -> bool {
+        match self.of_call.get(signature as usize) {
+            Some(call) if call.number != NONE => call.is_plain,
+            _ => {
+                let row = thread.rows.get(signature as usize);
+                row.is_some_and(|row| !row.looks)
+            }
+        }
+    }
+
     #[cold]
-    fn new_call(&mut self, thread: &Thread<'_>, signature: u32) -> (u32, bool) {
+    fn new_call(&mut self, thread: &Thread<'_>, signature: u32) -> OfCall {
         let row = thread.rows.get(signature as usize);
         let kind = match row.map(|row| row.class) {
             Some(TimeClass::Io) => Kind::Io,
@@ -170,12 +200,21 @@ impl Activities {
             until: Site::default(),
         });
         let at = signature as usize;
+        let call = OfCall {
+            number,
+            meets: row.is_some_and(|row| row.has(flags::COLLECTIVE) || row.shape == Shape::Init),
+            posts: row.is_some_and(|row| row.has(flags::POSTS)),
+            is_plain: row.is_some_and(|row| !row.looks),
+        };
         if self.of_call.len() <= at {
-            self.of_call.resize(at + 1, (NONE, false));
+            let unknown = OfCall {
+                number: NONE,
+                ..call
+            };
+            self.of_call.resize(at + 1, unknown);
         }
-        let meets = |row: &Row| row.has(flags::COLLECTIVE) || row.shape == Shape::Init;
-        self.of_call[at] = (number, row.is_some_and(meets));
-        self.of_call[at]
+        self.of_call[at] = call;
+        call
     }
 
     /// The number of the computation between two calls.

@@ -127,15 +127,28 @@ impl<'a> Along<'a> {
     fn take(&mut self, next: Call, told: Told<'_>, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
-            let (number, _) = self.activities.of_call(self.thread, signature);
+            let number = self.activities.of_call(self.thread, signature).number;
             self.add(number, (enter, leave.min(next.1)), weights);
         }
+        let time = (next.1 - leave).max(0);
+        if told.is_nothing() {
+            if time > 0 {
+                let number = self.activities.of_gap(self.thread, signature, next.0);
+                self.add(number, (leave, next.1), weights);
+            }
+            self.open = next;
+            return;
+        }
         let mut parts: SmallVec<[(u32, i64); 4]> = SmallVec::new();
-        let (around, time) = ((signature, next.0), (next.1 - leave).max(0));
-        self.activities
-            .of_gap_in(self.thread, around, told, time, |number, time| {
+        self.activities.of_gap_in(
+            self.thread,
+            (signature, next.0),
+            told,
+            time,
+            |number, time| {
                 parts.push((number, time));
-            });
+            },
+        );
         let mut from = leave;
         for (number, time) in parts {
             self.add(number, (from, from + time), weights);
@@ -148,7 +161,7 @@ impl<'a> Along<'a> {
     pub fn finish(&mut self, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
-            let (number, _) = self.activities.of_call(self.thread, signature);
+            let number = self.activities.of_call(self.thread, signature).number;
             self.add(number, (enter, leave), weights);
         }
         let phases = self.phases.spent.values_mut();

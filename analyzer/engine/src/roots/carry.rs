@@ -58,8 +58,9 @@ pub fn rank_bit(rank: u32, ranks: usize) -> u64 {
 #[derive(Debug, Default)]
 struct Lane {
     charges: Vec<Charge>,
-    /// By activity, victim, and whether they are direct: costs, and bits of the waiting ranks.
-    sums: FxHashMap<(u32, u32, bool), (u128, u64)>,
+    /// By activity, victim, and whether they are direct, see [`key`]: costs, and bits of the
+    /// waiting ranks.
+    sums: FxHashMap<u64, (u128, u64)>,
     /// Waits for this location, by victim.
     caused: Vec<WaitClass>,
     /// Its own waits that made others wait, by pattern, in [`UNIT`]s.
@@ -440,7 +441,8 @@ impl<'j> Carrier<'j> {
                 }
             }
             let mut charged: Vec<u32> = Vec::new();
-            for ((activity, victim, is_direct), (amount, ranks)) in lane.sums {
+            for (key, (amount, ranks)) in lane.sums {
+                let (activity, victim, is_direct) = parts_of(key);
                 charged.extend((amount > 0).then_some(activity));
                 let activity = activities.list[activity as usize];
                 let victim = self.victims.values[victim as usize];
@@ -563,10 +565,8 @@ impl Lane {
     }
 
     fn add(&mut self, activity: u32, cost: Cost, is_direct: bool) {
-        let sum = self
-            .sums
-            .entry((activity, cost.victim, is_direct))
-            .or_default();
+        let key = key(activity, cost.victim, is_direct);
+        let sum = self.sums.entry(key).or_default();
         sum.0 += cost.amount.max(0) as u128;
         sum.1 |= cost.ranks;
     }
@@ -588,6 +588,16 @@ impl Lane {
             }),
         }
     }
+}
+
+/// An activity, a victim, and whether costs are direct, as one number: that is hashed at once.
+fn key(activity: u32, victim: u32, is_direct: bool) -> u64 {
+    u64::from(activity) << 32 | u64::from(victim << 1) | u64::from(is_direct)
+}
+
+/// See [`key`].
+fn parts_of(key: u64) -> (u32, u32, bool) {
+    ((key >> 32) as u32, key as u32 >> 1, key & 1 == 1)
 }
 
 /// In [`UNIT`]s.

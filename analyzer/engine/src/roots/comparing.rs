@@ -7,13 +7,14 @@ use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind, Shared, site};
 use crate::roots::excess::{self, Other};
 use crate::roots::sweep::Sweep;
-use crate::roots::walk::{Late, Times, Walker};
-use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Spent, Wait};
+use crate::roots::walk::{Late, Walker};
+use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Wait};
 use crate::wire::parcels::exchange;
 
 impl Sweep<'_> {
     /// Keeps the waits that were found; those without a late party end what is put on them.
     pub(super) fn keep_waits(&self, links: &[Link], told: &[(u32, u32)], kept: &mut Kept) {
+        kept.waits.reserve(links.len());
         for (lane, walker) in (0..).zip(&self.walkers) {
             for (order, side, _) in &walker.waits {
                 let (agent, index) = told[side.index as usize];
@@ -32,24 +33,25 @@ impl Sweep<'_> {
     }
 
     /// What the waiting locations did, by agent and number of what it told. Those that fold are
-    /// added up. `told` is by wait.
-    pub(super) fn sides(&self, told: &[(u32, u32)], counts: &[u32]) -> Vec<Sides> {
+    /// added up. `told` is by wait; `waits` are the numbers of waits by agent and number.
+    pub(super) fn sides(
+        &self,
+        told: &[(u32, u32)],
+        waits: Vec<Vec<u32>>,
+        counts: &[u32],
+    ) -> Vec<Sides> {
         let job = self.search.job;
         let me = job.agent();
-        let mut out: Vec<Sides> = (0..job.agents()).map(|_| Sides::default()).collect();
-        for &(agent, index) in told.iter().filter(|(agent, _)| *agent != NONE) {
-            out[agent as usize].expect(index);
-        }
+        let mut out: Vec<Sides> = waits.into_iter().map(Sides::expect).collect();
         for (lane, walker) in (0..).zip(&self.walkers) {
-            for (_, side, times) in &walker.waits {
+            for (at, (_, side, _)) in (0..).zip(&walker.waits) {
                 let (agent, index) = told[side.index as usize];
-                if agent == NONE || side.count == NONE {
-                    continue;
+                if agent != NONE && side.count != NONE {
+                    out[agent as usize].add(index, Place { lane, at });
                 }
-                out[agent as usize].add(Side { index, ..*side }, (lane, times), walker);
             }
         }
-        out.iter_mut().for_each(Sides::fold);
+        out.iter_mut().for_each(|sides| sides.fold(&self.walkers));
         let own = std::mem::take(&mut out[me]);
         let mut spending = out
             .iter()
@@ -76,10 +78,11 @@ impl Sweep<'_> {
         let compared = walkers
             .par_iter()
             .map_init(Other::default, |other, walker| {
-                let (mut blames, mut more): (Vec<Blame>, Vec<More>) = (Vec::new(), Vec::new());
-                let mut wholes: Vec<i64> = Vec::new();
-                let mut known: Vec<Source> = Vec::new();
-                let mut charged: Vec<u32> = Vec::new();
+                let count = walker.blames.len();
+                let mut blames: Vec<Blame> = Vec::with_capacity(count);
+                let (mut more, mut wholes): (Vec<More>, Vec<i64>) = (Vec::new(), Vec::new());
+                let mut known: Vec<Source> = Vec::with_capacity(count);
+                let mut charged: Vec<u32> = Vec::with_capacity(count);
                 for (blame, times) in &walker.blames {
                     other.clear();
                     let first = known.len();
@@ -123,6 +126,7 @@ impl Sweep<'_> {
             for number in charged {
                 is_charged[number as usize] = true;
             }
+            kept.blames.reserve(blames.len());
             let mut longer = &more[..];
             for blame in blames {
                 let own;
@@ -150,93 +154,139 @@ impl Sweep<'_> {
 /// What waiting locations did, by number of what was told about their waits.
 #[derive(Default)]
 pub(super) struct Sides {
-    /// By number: what is told, and where its times begin; and of how many waits.
-    of: Vec<(Option<(Side, Place)>, u32)>,
-    /// Times that no walker has: the agent's numbers of activities, and ns.
+    /// By number: where it is, and of how many waits.
+    of: Vec<(Place, u32)>,
+    /// What no walker has, and where its times begin.
+    sides: Vec<(Side, usize)>,
+    /// Its times: the agent's numbers of activities, and ns.
     times: Vec<(u32, i64)>,
-    /// Sums of those that fold, by number.
-    folded: FxHashMap<u32, (Side, FxHashMap<u32, i64>)>,
+    /// Waits that fold, with their numbers.
+    folding: Vec<(u32, Place)>,
 }
 
 impl Sides {
     /// How many are known.
     pub(super) fn count(&self) -> u32 {
-        self.of.iter().filter(|(of, _)| of.is_some()).count() as u32
+        self.of.iter().filter(|(of, _)| of.at != NONE).count() as u32
     }
 
-    /// One more wait has this number.
-    fn expect(&mut self, index: u32) {
-        let at = index as usize;
-        if self.of.len() <= at {
-            self.of.resize(at + 1, (None, 0));
+    /// So many waits have each number.
+    fn expect(waits: Vec<u32>) -> Sides {
+        let of = waits.into_iter().map(|waits| (Place::NOWHERE, waits));
+        Sides {
+            of: of.collect(),
+            ..Sides::default()
         }
-        self.of[at].1 += 1;
     }
 
-    /// Adds the side of a wait, with its times in a walker.
-    fn add(&mut self, side: Side, (lane, times): (u32, &Times), walker: &Walker<'_>) {
-        let (of, waits) = &mut self.of[side.index as usize];
-        let at = times.start as usize;
-        if *waits == 1 {
-            *of = Some((side, Place { lane, at }));
-            return;
-        }
-        let times = walker.times[at..times.end as usize].iter();
-        let numbers = &walker.activities.shared;
-        let times = times.map(|&(number, time)| (numbers[number as usize], time));
-        let (sum, sums) = self.folded.entry(side.index).or_insert_with(|| {
-            let none = Side {
-                index: side.index,
-                ..Side::default()
-            };
-            (none, FxHashMap::default())
-        });
-        sum.waits += 1;
-        sum.add_wholes(side.wholes());
-        for (number, time) in times {
-            let sum = sums.entry(number).or_default();
-            *sum = sum.saturating_add(time);
+    /// Adds the side of a wait.
+    fn add(&mut self, index: u32, place: Place) {
+        match &mut self.of[index as usize] {
+            (known, 1) => *known = place,
+            _ => self.folding.push((index, place)),
         }
     }
 
     /// All waits are there.
-    fn fold(&mut self) {
-        for (index, (side, sums)) in std::mem::take(&mut self.folded) {
-            let count = sums.len() as u32;
-            let place = Place::here(self.times.len());
-            self.of[index as usize].0 = Some((Side { count, ..side }, place));
-            self.times.extend(sums);
+    fn fold(&mut self, walkers: &[Walker<'_>]) {
+        let mut folding = std::mem::take(&mut self.folding);
+        folding.sort_by_key(|(index, _)| *index);
+        let mut sum = Other::default();
+        for same in folding.chunk_by(|a, b| a.0 == b.0) {
+            sum.clear();
+            for (_, place) in same {
+                if let Some((side, times)) = self.at(*place, walkers) {
+                    sum.add(times, side.wholes(), side.waits);
+                }
+            }
+            let (index, begin) = (same[0].0, self.times.len());
+            self.times.extend(sum.times());
+            let mut side = Side {
+                index,
+                waits: sum.waits,
+                count: (self.times.len() - begin) as u32,
+                ..Side::default()
+            };
+            side.add_wholes(sum.wholes);
+            self.of[index as usize].0 = Place::here(self.sides.len());
+            self.sides.push((side, begin));
         }
     }
 
+    /// Most waits have one of few sets of activities. Times go column by column.
     fn pack(&self, walkers: &[Walker<'_>], shared: &Shared) -> Spending {
         let mut parcel = Spending::default();
-        for (side, times) in (0..self.of.len() as u32).filter_map(|at| self.of(at, walkers)) {
-            parcel.sides.push(*side);
-            parcel.spent.extend(times.map(|(number, time)| Spent {
-                key: shared.keys[number as usize],
-                time,
-            }));
+        let mut sets: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
+        let (mut numbers, mut times) = (Vec::new(), Vec::new());
+        // By set: where the times of its waits begin.
+        let mut begins: Vec<Vec<usize>> = Vec::new();
+        for index in 0..self.of.len() as u32 {
+            let Some((side, own)) = self.of(index, walkers) else {
+                continue;
+            };
+            let begin = times.len();
+            numbers.clear();
+            for (number, time) in own {
+                numbers.push(number);
+                times.push(time);
+            }
+            let set = sets.get(&numbers).copied().unwrap_or_else(|| {
+                let next = begins.len() as u32;
+                sets.insert(numbers.clone(), next);
+                let keys = numbers.iter().map(|&number| shared.keys[number as usize]);
+                parcel.keys.extend(keys);
+                parcel.lengths.push(numbers.len() as u32);
+                begins.push(Vec::new());
+                next
+            });
+            begins[set as usize].push(begin);
+            parcel.sides.push(Side { index, ..*side });
+            parcel.sets.push(set);
+        }
+        for (begins, &length) in begins.iter().zip(&parcel.lengths) {
+            for at in 0..length as usize {
+                let column = begins.iter().map(|begin| times[begin + at]);
+                parcel.times.extend(column);
+            }
         }
         parcel
     }
 
     fn unpack(parcel: &Spending, count: u32, shared: &Shared) -> Sides {
-        let mut of = vec![(None, 0); count as usize];
-        let mut at = 0;
-        for side in &parcel.sides {
-            if let Some((of, _)) = of.get_mut(side.index as usize) {
-                *of = Some((*side, Place::here(at)));
-            }
-            at += side.count as usize;
+        let mut of = vec![(Place::NOWHERE, 0); count as usize];
+        let mut sides = Vec::with_capacity(parcel.sides.len());
+        let mut begins: Vec<Vec<usize>> = vec![Vec::new(); parcel.lengths.len()];
+        let mut end = 0;
+        for (side, &set) in parcel.sides.iter().zip(&parcel.sets) {
+            let (Some(begins), Some((of, _))) = (
+                begins.get_mut(set as usize),
+                of.get_mut(side.index as usize),
+            ) else {
+                continue;
+            };
+            *of = Place::here(sides.len());
+            sides.push((*side, end));
+            begins.push(end);
+            end += side.count as usize;
         }
-        let times = parcel.spent.iter();
-        // Activities that no location of this agent has are in the sums of wholes only.
-        let times = times.map(|spent| (shared.find(spent.key).unwrap_or(NONE), spent.time));
+        let mut times = vec![(NONE, 0); end];
+        let (mut keys, mut columns) = (parcel.keys.iter(), parcel.times.iter());
+        for (begins, &length) in begins.iter().zip(&parcel.lengths) {
+            for at in 0..length as usize {
+                // Activities that no location of this agent has are in the sums of wholes only.
+                let number = keys.next().and_then(|&key| shared.find(key));
+                for (begin, &time) in begins.iter().zip(columns.by_ref()) {
+                    if let Some(of) = times.get_mut(begin + at) {
+                        *of = (number.unwrap_or(NONE), time);
+                    }
+                }
+            }
+        }
         Sides {
             of,
-            times: times.collect(),
-            folded: FxHashMap::default(),
+            sides,
+            times,
+            folding: Vec::new(),
         }
     }
 
@@ -246,12 +296,30 @@ impl Sides {
         index: u32,
         walkers: &'w [Walker<'_>],
     ) -> Option<(&'w Side, impl Iterator<Item = (u32, i64)> + 'w)> {
-        let (side, place) = self.of.get(index as usize)?.0.as_ref()?;
-        let walker = walkers.get(place.lane as usize);
-        let times = walker.map_or(&self.times, |walker| &walker.times);
-        let times = times.get(place.at..place.at + side.count as usize)?;
-        let numbers = walker.map(|walker| &walker.activities.shared);
-        let shared = move |number: u32| numbers.map_or(number, |shared| shared[number as usize]);
+        self.at(self.of.get(index as usize)?.0, walkers)
+    }
+
+    #[inline]
+    fn at<'w>(
+        &'w self,
+        place: Place,
+        walkers: &'w [Walker<'_>],
+    ) -> Option<(&'w Side, impl Iterator<Item = (u32, i64)> + 'w)> {
+        let at = place.at as usize;
+        let (side, times, shared) = match walkers.get(place.lane as usize) {
+            Some(walker) => {
+                let (_, side, times) = walker.waits.get(at)?;
+                let times = walker.times.get(times.start as usize..times.end as usize)?;
+                (side, times, &walker.activities.shared[..])
+            }
+            None => {
+                let (side, begin) = self.sides.get(at)?;
+                let times = self.times.get(*begin..begin + side.count as usize)?;
+                (side, times, &[][..])
+            }
+        };
+        // Only walkers number activities on their own.
+        let shared = move |number: u32| shared.get(number as usize).copied().unwrap_or(number);
         let times = times.iter();
         Some((
             side,
@@ -260,16 +328,23 @@ impl Sides {
     }
 }
 
-/// Where the times of a wait begin.
+/// Where the side of a wait is.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// The walker that has them; `NONE` if none does.
+    /// The walker that has it; `NONE` if none does.
     lane: u32,
-    at: usize,
+    /// Its number there; `NONE` if it is unknown.
+    at: u32,
 }
 
 impl Place {
+    const NOWHERE: Place = Place {
+        lane: NONE,
+        at: NONE,
+    };
+
     fn here(at: usize) -> Place {
+        let at = at as u32;
         Place { lane: NONE, at }
     }
 }

@@ -11,7 +11,7 @@ pub struct Other {
     /// The activities with a time.
     used: Vec<u32>,
     /// Sums of what is compared as a whole.
-    wholes: Wholes,
+    pub wholes: Wholes,
     /// Number of waiting locations.
     pub waits: u32,
 }
@@ -55,6 +55,13 @@ impl Other {
         }
     }
 
+    /// The sums by activity.
+    pub fn times(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
+        let numbers = self.used.iter();
+        numbers.map(|&number| (number, self.times[number as usize]))
+    }
+
+    #[inline]
     fn of(&self, number: u32) -> i64 {
         self.times.get(number as usize).copied().unwrap_or(0)
     }
@@ -77,15 +84,18 @@ pub fn of(
     let (begin, first) = (excess.len(), times.len());
     let whole = |number: u32| activities.list[number as usize].whole(as_whole);
     let (mut wholes, mut all) = (Wholes::default(), Wholes::default());
+    excess.resize(begin + own.len(), More::default());
+    times.resize(first + own.len(), 0);
+    let mut end = 0;
     for &(activity, time) in own {
         let more = time - other.of(activities.shared[activity as usize]);
-        if more > 0 {
-            excess.push(More {
-                activity,
-                time: more,
-            });
-            times.push(time);
-        }
+        // Without a branch: what took longer is hard to predict.
+        excess[begin + end] = More {
+            activity,
+            time: more,
+        };
+        times[first + end] = time;
+        end += usize::from(more > 0);
         if let Some(whole) = whole(activity) {
             wholes[whole] = wholes[whole].saturating_add(time);
             all[whole] = all[whole].saturating_add(more.max(0));
@@ -96,7 +106,7 @@ pub fn of(
         *elsewhere -= (whole - other).clamp(0, *elsewhere);
     }
     let mut kept = begin;
-    for at in begin..excess.len() {
+    for at in begin..begin + end {
         let mut more = excess[at];
         if let Some(whole) = whole(more.activity) {
             let set = elsewhere[whole].min(more.time);

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 pub fn by_lane<T: Copy + Sync, K: Ord>(
     list: &[T],
     lanes: usize,
-    lane: impl Fn(&T) -> u32,
+    lane: impl FnMut(&T) -> u32,
     key: impl Fn(&T) -> K + Sync,
 ) -> (Vec<T>, Vec<(usize, usize)>) {
     let mut ends = vec![0; lanes];

@@ -21,6 +21,8 @@ pub struct Load {
     parts: Vec<i64>,
     /// Locations that are busy in all of the bins from one on, less those before; ns in each bin.
     steps: Vec<i64>,
+    /// Where the last time went.
+    last: Bin,
 }
 
 /// Bytes sent by bin.
@@ -40,13 +42,15 @@ impl Load {
             fine,
             parts: vec![0; bins],
             steps: vec![0; bins + 1],
+            last: Bin::default(),
         }
     }
 
     /// From `from` to `until`, `count` more locations are busy.
     pub fn add(&mut self, from: i64, until: i64, count: i64) {
         let bins = self.parts.len();
-        let (first, last) = (bin(self.width, bins, from), bin(self.width, bins, until));
+        let first = self.last.of(self.width, bins, from);
+        let last = self.last.of(self.width, bins, until);
         let mut add = |at: usize, from: i64, until: i64| {
             let time = count.saturating_mul(until.saturating_sub(from).max(0));
             self.parts[at] = self.parts[at].saturating_add(time);
@@ -78,18 +82,20 @@ impl Load {
         let mut busy: Vec<u64> = own.collect();
         job.reduce_sum(&mut busy);
         let busy: Vec<i64> = busy.into_iter().map(|time| (time as i64).max(0)).collect();
-        let locations = i128::from(locations.max(1));
+        let locations = i64::try_from(locations.max(1)).unwrap_or(i64::MAX);
         let mut weights = Weights {
             width: self.width,
             span: (start, end),
             locations,
+            square: i128::from(locations) * i128::from(locations),
             parts: Vec::with_capacity(busy.len()),
         };
         let mut sum = 0;
         for (at, &busy) in (0..).zip(&busy) {
             let (begin, length) = weights.bounds(at, self.parts.len());
-            let busy = i128::from(busy).min(locations * i128::from(length));
-            let rate = (((locations - 1) * busy) << FRACTION) / i128::from(length.max(1));
+            let busy = busy.min(locations.saturating_mul(length));
+            let rate = i128::from(locations - 1) * i128::from(busy);
+            let rate = (rate << FRACTION) / i128::from(length.max(1));
             let part = Part {
                 begin,
                 length,
@@ -149,8 +155,9 @@ pub struct Bin {
 }
 
 impl Bin {
+    /// The number of the bin of a time, of so many of this `width`.
     #[inline]
-    fn of(&mut self, width: i64, bins: usize, time: i64) -> usize {
+    pub fn of(&mut self, width: i64, bins: usize, time: i64) -> usize {
         let time = time.max(0);
         if time < self.begin || time >= self.end {
             self.number = bin(width, bins, time);
@@ -161,6 +168,12 @@ impl Bin {
             };
         }
         self.number
+    }
+
+    /// The end of the last one; `i64::MAX` if it has none.
+    #[inline]
+    pub fn end(&self) -> i64 {
+        self.end
     }
 }
 
@@ -176,7 +189,9 @@ pub struct Weights {
     width: i64,
     /// Begin and end of what is weighed, ns.
     span: (i64, i64),
-    locations: i128,
+    locations: i64,
+    /// Its square.
+    square: i128,
     /// The fine bins.
     parts: Vec<Part>,
 }
@@ -187,7 +202,7 @@ struct Part {
     begin: i64,
     length: i64,
     /// Busy time of all locations, ns.
-    busy: i128,
+    busy: i64,
     /// By how much a ns weighs less because of that, in fractions.
     rate: i128,
     /// The weight of all time before it.
@@ -211,7 +226,7 @@ impl Weights {
     #[inline]
     fn of(&self, part: &Part, time: i64) -> i128 {
         let time = i128::from(time);
-        self.locations * self.locations * time - ((part.rate * time) >> FRACTION)
+        self.square * time - ((part.rate * time) >> FRACTION)
     }
 
     /// Weight of all time before a moment; `at` is the bin of the moment looked up before. However
@@ -224,7 +239,7 @@ impl Weights {
 
     /// A weight in ns.
     pub fn ns(&self, weight: i128) -> i128 {
-        weight / self.locations
+        weight / i128::from(self.locations)
     }
 
     /// By how much the weight of some time may be wrong: where it has a part of a bin, nobody
@@ -235,9 +250,9 @@ impl Weights {
             let own = until.min(part.begin + part.length) - from.max(part.begin);
             let own = own.clamp(0, part.length);
             let rest = part.length - own;
-            let most = part.busy.min(self.locations * i128::from(own));
-            let least = (part.busy - self.locations * i128::from(rest)).max(0);
-            (self.locations - 1) * (most - least).max(0)
+            let most = part.busy.min(self.locations.saturating_mul(own));
+            let least = part.busy - self.locations.saturating_mul(rest);
+            i128::from(self.locations - 1) * i128::from((most - least.max(0)).max(0))
         };
         let last = of(&self.parts[at.number]);
         match from >= at.begin {

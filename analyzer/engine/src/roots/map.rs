@@ -3,6 +3,8 @@
 use laggard_comm::Job;
 use serde::{Deserialize, Serialize};
 
+use crate::roots::load::Bin;
+
 /// Most classes of successive ranks, and the parts of a run.
 const CLASSES: usize = 256;
 pub const PARTS: usize = 100;
@@ -18,6 +20,8 @@ pub struct WaitMap {
     waited: Vec<u64>,
     /// By class: its locations.
     locations: Vec<u64>,
+    /// The part of the last time.
+    last: Bin,
 }
 
 impl WaitMap {
@@ -31,6 +35,7 @@ impl WaitMap {
             width,
             waited: vec![0; classes * PARTS],
             locations: vec![0; classes],
+            last: Bin::default(),
         }
     }
 
@@ -47,14 +52,11 @@ impl WaitMap {
         let Some(parts) = self.waited.get_mut(first..first + PARTS) else {
             return;
         };
-        let (mut from, last) = (from.max(0), PARTS as i64 - 1);
+        let mut from = from.max(0);
         while from < until {
-            let part = (from / self.width).min(last);
-            let end = match part == last {
-                true => until,
-                false => until.min((part + 1) * self.width),
-            };
-            parts[part as usize] += (end - from) as u64;
+            let part = self.last.of(self.width, PARTS, from);
+            let end = until.min(self.last.end());
+            parts[part] += (end - from) as u64;
             from = end;
         }
     }

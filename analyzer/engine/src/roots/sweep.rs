@@ -14,7 +14,7 @@ use crate::roots::map::WaitMap;
 use crate::roots::members::Members;
 use crate::roots::path::Sets;
 use crate::roots::sums::Victim;
-use crate::roots::telling::{Team, teams};
+use crate::roots::telling::{Exchanged, Team, teams};
 use crate::roots::walk::{Late, Walker};
 use crate::roots::{Search, lanes, path};
 use crate::wire::links::{Jump, Kept, Link};
@@ -124,24 +124,25 @@ impl<'s> Sweep<'s> {
             .par_iter_mut()
             .for_each(|walker| walker.read(until));
         let mut last = ((NONE, NONE), NONE);
-        let lanes: Vec<u32> = links
-            .iter()
-            .map(|link| {
-                let location = (link.rank, link.thread);
-                if last.0 != location {
-                    last = (location, self.waiting[&location]);
-                }
-                last.1
-            })
-            .collect();
-        let links: Vec<(u32, Link)> = lanes.into_iter().zip(links).collect();
-        let key = |(_, link): &(u32, Link)| (link.enter, link.time);
-        let (links, own) = lanes::by_lane(&links, self.walkers.len(), |(lane, _)| *lane, key);
-        let (lane_of, links): (Vec<u32>, Vec<Link>) = links.into_iter().unzip();
+        let waiting = &self.waiting;
+        let lane = |link: &Link| {
+            let location = (link.rank, link.thread);
+            if last.0 != location {
+                last = (location, waiting[&location]);
+            }
+            last.1
+        };
+        let key = |link: &Link| (link.enter, link.time);
+        let (links, own) = lanes::by_lane(&links, self.walkers.len(), lane, key);
 
         let mut kept = Kept::default();
         self.note(&links, &own, until, &mut kept.jumps);
-        let (told, lates, leaves) = self.tell(&links, &lane_of, &mut kept.counts);
+        let Exchanged {
+            told,
+            waits,
+            lates,
+            leaves,
+        } = self.tell(&links, &own, &mut kept.counts);
         let teams = teams(&lates);
         let (whole, from) = teams;
         let late = ranges(&whole, self.walkers.len(), |late| late.lane);
@@ -159,7 +160,7 @@ impl<'s> Sweep<'s> {
             self.shared.add(&mut walker.activities);
         }
         self.keep_waits(&links, &told, &mut kept);
-        let sides = self.sides(&told, &kept.counts);
+        let sides = self.sides(&told, waits, &kept.counts);
         let me = self.search.job.agent();
         let from_others = sides.iter().enumerate().map(|(agent, sides)| match agent {
             agent if agent == me => 0,

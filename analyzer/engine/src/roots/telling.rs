@@ -13,67 +13,75 @@ use crate::wire::links::{Leaving, Link, Telling, Told};
 use crate::wire::parcels::exchange;
 
 impl Sweep<'_> {
-    /// Tells waits to the agents of the late parties. Returns by wait the agent and the wait's
-    /// number there; what the other agents told, by location and event; and by wait, when the late
-    /// call was left, ns. `counts` gets the numbers of waits that the agents told.
+    /// Tells waits to the agents of the late parties; `own` are the places of each location's
+    /// `links`. `counts` gets the numbers of waits that the agents told.
     pub(super) fn tell(
         &mut self,
         links: &[Link],
-        lane_of: &[u32],
+        own: &[(usize, usize)],
         counts: &mut Vec<u32>,
-    ) -> (Vec<(u32, u32)>, Vec<Late>, Vec<i64>) {
+    ) -> Exchanged {
         let (job, agents) = (self.search.job, self.search.job.agents());
         let ranks = self.search.opened.agent_of.len();
         let mut telling: Vec<Telling> = (0..agents).map(|_| Telling::default()).collect();
-        let mut folded = std::mem::take(&mut self.folded);
-        let told = links.iter().zip(lane_of).map(|(link, &lane)| {
-            let agent = match link.late_rank {
-                NONE => None,
-                rank => self.search.agent_of(rank),
+        let mut waits: Vec<Vec<u32>> = vec![Vec::new(); agents];
+        let mut told: Vec<(u32, u32)> = Vec::with_capacity(links.len());
+        for (walker, &(begin, end)) in self.walkers.iter().zip(own) {
+            let Some(first) = links[begin..end].first() else {
+                continue;
             };
-            let Some(agent) = agent else {
-                return (NONE, 0);
-            };
-            let thread = self.walkers[lane as usize].thread;
-            let (operation, path) = site(thread, link.signature);
-            let row = thread.rows.get(link.signature as usize);
-            let is_team = self.search.folds && link.left != i64::MAX;
-            let group = row.filter(|_| is_team).and_then(walk::team);
-            let mut told = Told {
-                event: link.event,
-                share: link.share,
-                leave: link.leave,
-                left: link.left,
-                late_rank: link.late_rank,
-                rank: link.rank,
-                ranks: rank_bit(link.rank, ranks),
-                path,
-                operation,
-                pattern: link.pattern,
-                late_thread: link.late_thread,
-                group: 0,
-            };
-            let list = &mut telling[agent].told;
-            let next = list.len() as u32;
-            if let Some(group) = group {
-                told.group = self.search.numbers.values[group as usize];
-                told.rank = NONE;
-                told.leave = i64::MAX;
-                let at = *folded.entry(Team::of(&told)).or_insert(next);
-                if at != next {
-                    let team = &mut list[at as usize];
-                    team.share = team.share.saturating_add(told.share);
-                    team.ranks |= told.ranks;
-                    team.left = team.left.min(told.left);
-                    return (agent as u32, at);
+            let thread = walker.thread;
+            let bit = rank_bit(first.rank, ranks);
+            for link in &links[begin..end] {
+                let agent = match link.late_rank {
+                    NONE => None,
+                    rank => self.search.agent_of(rank),
+                };
+                let Some(agent) = agent else {
+                    told.push((NONE, 0));
+                    continue;
+                };
+                let (operation, path) = site(thread, link.signature);
+                let row = thread.rows.get(link.signature as usize);
+                let is_team = self.search.folds && link.left != i64::MAX;
+                let group = row.filter(|_| is_team).and_then(walk::team);
+                let mut wait = Told {
+                    event: link.event,
+                    share: link.share,
+                    left: link.left.min(link.leave),
+                    late_rank: link.late_rank,
+                    rank: link.rank,
+                    ranks: bit,
+                    path,
+                    operation,
+                    pattern: link.pattern,
+                    late_thread: link.late_thread,
+                    group: 0,
+                    is_met: u32::from(link.left != i64::MAX),
+                };
+                let (list, waits) = (&mut telling[agent].told, &mut waits[agent]);
+                let next = list.len() as u32;
+                if let Some(group) = group {
+                    wait.group = self.search.numbers.values[group as usize];
+                    wait.rank = NONE;
+                    wait.left = link.left;
+                    let at = *self.folded.entry(Team::of(&wait)).or_insert(next);
+                    if at != next {
+                        let team = &mut list[at as usize];
+                        team.share = team.share.saturating_add(wait.share);
+                        team.ranks |= wait.ranks;
+                        team.left = team.left.min(wait.left);
+                        waits[at as usize] += 1;
+                        told.push((agent as u32, at));
+                        continue;
+                    }
                 }
+                list.push(wait);
+                waits.push(1);
+                told.push((agent as u32, next));
             }
-            list.push(told);
-            (agent as u32, next)
-        });
-        let told: Vec<_> = told.collect();
-        folded.clear();
-        self.folded = folded;
+        }
+        self.folded.clear();
         let mut lates: Vec<Late> = Vec::new();
         let mut leaving: Vec<Leaving> = (0..agents).map(|_| Leaving::default()).collect();
         let received = exchange(job, &mut telling);
@@ -109,8 +117,8 @@ impl Sweep<'_> {
                     group: group.unwrap_or(NONE),
                     victim: number(),
                     share: told.share,
-                    left: told.left.min(told.leave),
-                    is_met: told.left != i64::MAX,
+                    left: told.left,
+                    is_met: told.is_met != 0,
                 }));
             }
         }
@@ -126,8 +134,25 @@ impl Sweep<'_> {
             leave.copied().unwrap_or(i64::MAX)
         });
         let leaves = leaves.collect();
-        (told, lates, leaves)
+        Exchanged {
+            told,
+            waits,
+            lates,
+            leaves,
+        }
     }
+}
+
+/// What was told, and what came back.
+pub(super) struct Exchanged {
+    /// By wait: the agent, and the wait's number there.
+    pub(super) told: Vec<(u32, u32)>,
+    /// By agent and number: how many waits it stands for.
+    pub(super) waits: Vec<Vec<u32>>,
+    /// What the agents told, by location and event.
+    pub(super) lates: Vec<Late>,
+    /// By wait: when the late call was left, ns.
+    pub(super) leaves: Vec<i64>,
 }
 
 /// What waits have in common that are told together.

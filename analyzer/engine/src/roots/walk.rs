@@ -320,28 +320,24 @@ impl<'a> Walker<'a> {
         let Some(mut open) = open else {
             return at;
         };
-        let (mut last, mut meets) = self.activities.of_call(self.thread, open.signature);
-        let row = self.thread.rows.get(open.signature as usize);
-        let mut posts = row.is_some_and(|row| row.has(flags::POSTS));
+        let mut last = self.activities.of_call(self.thread, open.signature);
         let end = (late.saturating_sub(columns.number)).min(columns.enter.len() as u64) as usize;
         let mut stop = at;
-        while stop < end && !meets {
+        while stop < end && !last.meets {
             let signature = columns.signature[stop];
             let (enter, leave) = (columns.enter[stop], columns.leave[stop]);
-            let row = self.thread.rows.get(signature as usize);
-            if enter >= due || row.is_none_or(|row| row.looks) {
+            if enter >= due || !self.activities.is_plain(self.thread, signature) {
                 break;
             }
-            add(&mut self.sums.spent, last, open.leave - open.begin);
-            note_end(&mut self.ended, last, open.leave);
-            self.posts += u64::from(posts);
-            posts = row.is_some_and(|row| row.has(flags::POSTS));
+            add(&mut self.sums.spent, last.number, open.leave - open.begin);
+            note_end(&mut self.ended, last.number, open.leave);
+            self.posts += u64::from(last.posts);
             if enter > open.leave {
                 let told = Told::by(event_at(columns, extended, stop), self.folds);
                 let time = enter - open.leave;
                 self.compute((open.signature, signature), told, (enter, time));
             }
-            (last, meets) = self.activities.of_call(self.thread, signature);
+            last = self.activities.of_call(self.thread, signature);
             open = Open {
                 signature,
                 number: columns.number + stop as u64,
@@ -507,8 +503,8 @@ impl<'a> Walker<'a> {
             return;
         };
         let activities = &mut self.activities;
-        let (number, _) = activities.of_call(self.thread, link.signature);
-        let inside = match activities.of_call(self.thread, open.signature).0 == number {
+        let number = activities.of_call(self.thread, link.signature).number;
+        let inside = match activities.of_call(self.thread, open.signature).number == number {
             true => (link.enter.min(open.leave) - open.begin).clamp(0, link.share),
             false => 0,
         };
@@ -543,7 +539,8 @@ impl<'a> Walker<'a> {
         }
         let inside = leave - begin - worked;
         let inside = inside - waited.min(inside);
-        let (number, meets) = self.activities.of_call(self.thread, signature);
+        let of_call = self.activities.of_call(self.thread, signature);
+        let (number, meets) = (of_call.number, of_call.meets);
         add(&mut self.sums.spent, number, inside);
         note_end(&mut self.ended, number, leave);
         // As much as the waits are charged with: they take their parts of costs by that.
@@ -752,17 +749,21 @@ fn note_end(ended: &mut Vec<i64>, number: u32, time: i64) {
 /// Appends the time by activity between two moments.
 #[inline]
 fn difference(now: &Sums, since: &Sums, times: &mut Vec<(u32, i64)>) -> Times {
-    let begin = times.len() as u32;
-    let (both, new) = now.spent.split_at(since.spent.len().min(now.spent.len()));
-    for (number, (now, earlier)) in (0..).zip(both.iter().zip(&since.spent)) {
-        if now > earlier {
-            times.push((number, now - earlier));
-        }
+    let begin = times.len();
+    times.resize(begin + now.spent.len(), (0, 0));
+    let (room, mut count) = (&mut times[begin..], 0);
+    let mut put = |number: usize, time: i64| {
+        // Without a branch: whether an activity took time is hard to predict.
+        room[count] = (number as u32, time);
+        count += usize::from(time > 0);
+    };
+    let both = since.spent.len().min(now.spent.len());
+    for (number, (now, earlier)) in now.spent[..both].iter().zip(&since.spent).enumerate() {
+        put(number, now - earlier);
     }
-    for (number, &time) in (both.len() as u32..).zip(new) {
-        if time > 0 {
-            times.push((number, time));
-        }
+    for (number, &now) in now.spent.iter().enumerate().skip(both) {
+        put(number, now);
     }
-    begin..times.len() as u32
+    times.truncate(begin + count);
+    begin as u32..times.len() as u32
 }

@@ -196,7 +196,7 @@ impl Counted {
             };
             *count += 1;
             // An instance of a region is no call: the program goes on computing.
-            if row.operation == REGION || row.is_user() && enter == leave {
+            if row.operation == REGION || enter == leave && row.is_user() {
                 continue;
             }
             if let Some((last, since)) = self.last.replace((at, leave)) {

@@ -6,6 +6,9 @@ use crate::basics::spill::{Piece, Spill};
 use crate::wire::links::{Link, Linked};
 use crate::wire::parcels::Parcel;
 
+/// Most links of a slab in memory.
+const MOST: usize = 1 << 15;
+
 /// Links by the slab in which their late party came.
 #[derive(Debug)]
 pub struct Links {
@@ -14,6 +17,10 @@ pub struct Links {
     slabs: Vec<Slab>,
     /// Slabs with links in memory.
     open: Vec<usize>,
+    /// The slab of the last link, and its begin and end, ns.
+    last: (usize, i64, i64),
+    /// Memory of lists that were put away.
+    spare: Vec<Vec<Link>>,
     spill: Spill,
 }
 
@@ -30,6 +37,8 @@ impl Links {
             borders: borders.to_vec(),
             slabs: (0..=borders.len()).map(|_| Slab::default()).collect(),
             open: Vec::new(),
+            last: (0, 0, 0),
+            spare: Vec::new(),
             spill: Spill::default(),
         }
     }
@@ -42,54 +51,75 @@ impl Links {
     /// Adds links.
     pub fn extend(&mut self, links: impl Iterator<Item = Link>) {
         for link in links {
-            let at = match self.open.last() {
-                Some(&last) if self.holds(last, link.time) => last,
-                _ => self.borders.partition_point(|&border| border <= link.time),
-            };
-            let slab = &mut self.slabs[at];
-            if slab.links.is_empty() {
-                self.open.push(at);
+            let (_, begin, end) = self.last;
+            if link.time < begin || link.time >= end {
+                self.last = self.find(link.time);
             }
-            slab.links.push(link);
+            let at = self.last.0;
+            let links = &mut self.slabs[at].links;
+            if links.is_empty() {
+                self.open.push(at);
+                *links = self.spare.pop().unwrap_or_default();
+            }
+            links.push(link);
+            if links.len() == MOST {
+                self.open.retain(|&open| open != at);
+                self.put(at);
+            }
         }
     }
 
-    fn holds(&self, slab: usize, time: i64) -> bool {
-        let begin = slab.checked_sub(1).map(|before| self.borders[before]);
-        let end = self.borders.get(slab);
-        begin.is_none_or(|begin| begin <= time) && end.is_none_or(|&end| time < end)
+    fn find(&self, time: i64) -> (usize, i64, i64) {
+        let at = self.borders.partition_point(|&border| border <= time);
+        let begin = at.checked_sub(1).map_or(i64::MIN, |at| self.borders[at]);
+        let end = self.borders.get(at).copied().unwrap_or(i64::MAX);
+        (at, begin, end)
     }
 
     /// Puts the links of earlier slabs away.
     pub fn end_round(&mut self, until: i64) {
-        let (slabs, spill) = (&mut self.slabs, &mut self.spill);
         let last = self.borders.partition_point(|&border| border < until);
-        self.open.retain(|&at| {
-            let is_past = at < last;
-            if is_past {
-                let links = std::mem::take(&mut slabs[at].links);
-                let links = links.iter().map(Link::relative).collect();
-                slabs[at].pieces.push(spill.put(&Linked { links }.pack()));
-            }
-            !is_past
-        });
+        let past = self.open.extract_if(.., |at| *at < last);
+        let past: Vec<usize> = past.collect();
+        past.into_iter().for_each(|at| self.put(at));
+    }
+
+    fn put(&mut self, slab: usize) {
+        let slab = &mut self.slabs[slab];
+        let mut links = std::mem::take(&mut slab.links);
+        links.iter_mut().for_each(|link| *link = link.relative());
+        let mut parcel = Linked { links };
+        slab.pieces.push(self.spill.put(&parcel.pack()));
+        parcel.clear();
+        self.spare.push(parcel.links);
     }
 
     /// The links of a slab; none of one after the last.
     pub fn take(&mut self, slab: usize) -> Vec<Link> {
+        self.spare = Vec::new();
         let of = self.slabs.get_mut(slab).map(std::mem::take);
         let of = of.unwrap_or_default();
-        let mut links = of.links;
+        let mut links = Vec::new();
         for piece in of.pieces {
-            let kept = Linked::unpack(&self.spill.take(piece)).links;
-            links.extend(kept.iter().map(Link::absolute));
+            let mut kept = Linked::unpack(&self.spill.take(piece)).links;
+            kept.iter_mut().for_each(|link| *link = link.absolute());
+            append(&mut links, kept);
         }
+        append(&mut links, of.links);
         links
     }
 
     /// The error that lost links.
     pub fn error(&mut self) -> Option<io::Error> {
         self.spill.error.take()
+    }
+}
+
+/// Appends more links; one list is not copied.
+fn append(links: &mut Vec<Link>, mut more: Vec<Link>) {
+    match links.is_empty() {
+        true => *links = more,
+        false => links.append(&mut more),
     }
 }
 
@@ -102,9 +132,11 @@ impl Link {
             enter: waited,
             leave: self.leave.wrapping_sub(self.time),
             share: waited.wrapping_sub(self.share),
-            left: match self.left {
-                i64::MAX => i64::MAX,
-                left => left.wrapping_sub(self.time),
+            // Whether it is a collective changes often: a small number says so.
+            left: match self.left.wrapping_sub(self.time) {
+                _ if self.left == i64::MAX => 0,
+                after @ 0.. => after.wrapping_add(1),
+                before => before,
             },
             ..*self
         }
@@ -117,10 +149,52 @@ impl Link {
             leave: self.leave.wrapping_add(self.time),
             share: self.enter.wrapping_sub(self.share),
             left: match self.left {
-                i64::MAX => i64::MAX,
-                left => left.wrapping_add(self.time),
+                0 => i64::MAX,
+                after @ 1.. => (after - 1).wrapping_add(self.time),
+                before => before.wrapping_add(self.time),
             },
             ..*self
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Links of three slabs, of which the first has more than may be in memory. They come back in the
+    /// order in which they were added.
+    #[test]
+    fn links_come_back_by_slab() {
+        let link = |n: i64| Link {
+            time: (n * 37) % 200,
+            enter: (n * 37) % 200 - n % 50,
+            leave: (n * 37) % 200 + 7,
+            share: n % 50,
+            left: match n % 4 {
+                0 => i64::MAX,
+                kind => (n * 37) % 200 + kind - 2,
+            },
+            event: n as u64,
+            ..Link::default()
+        };
+        let added: Vec<Link> = (0..3 * MOST as i64).map(link).collect();
+        let mut links = Links::new(&[150, 190]);
+        links.extend(added.iter().copied());
+        assert!(links.slabs.iter().all(|slab| slab.links.len() < MOST));
+        assert!(links.slabs[0].pieces.len() >= 2);
+        links.end_round(160);
+        assert!(links.slabs[0].links.is_empty() && links.open.len() == 2);
+        links.extend([link(0)].into_iter());
+        let slabs = [(i64::MIN, 150), (150, 190), (190, i64::MAX)];
+        for (slab, (begin, end)) in slabs.into_iter().enumerate() {
+            let own = added.iter().chain(&added[..1]);
+            let own = own.filter(|link| (begin..end).contains(&link.time));
+            assert!(
+                links.take(slab) == own.copied().collect::<Vec<_>>(),
+                "{slab}"
+            );
+        }
+        assert!(links.take(3).is_empty());
     }
 }

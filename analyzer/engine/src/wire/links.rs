@@ -42,9 +42,8 @@ entries! {
         event: u64,
         /// Time lost to it, ns.
         share: i64,
-        /// Leave of the waiting call, ns.
-        leave: i64,
-        /// See [`Link`].
+        /// When the first one left the operation in which the two met, ns: the waiting call, or a
+        /// member of the collective.
         left: i64,
         /// World rank of the late party.
         late_rank: u32,
@@ -62,9 +61,11 @@ entries! {
         late_thread: u32,
         /// The group, if these are waits of members of a collective; otherwise 0.
         group: u64,
+        /// 1 = they met in a collective.
+        is_met: u32,
     }
     /// What a waiting location did since it last synchronised with the late party. Its activities
-    /// follow in a list of their own.
+    /// and their times are in lists of their own.
     #[derive(Default)]
     Side {
         /// Number of the wait, see [`Told`].
@@ -81,14 +82,6 @@ entries! {
         waits: u32,
         /// Number of activities.
         count: u32,
-    }
-    /// Time in one activity.
-    #[derive(Default)]
-    Spent {
-        /// See [`Activity::key`](crate::roots::activities::Activity::key).
-        key: [u64; 2],
-        /// ns
-        time: i64,
     }
     /// Costs that others put on a wait, on their way to its late party. Its parts follow in a list
     /// of their own.
@@ -222,8 +215,15 @@ parcels! {
     Spending {
         /// The waits.
         sides: Side,
-        /// Their activities, in order.
-        spent: Spent,
+        /// Which set of activities each of them has.
+        sets: u32,
+        /// How many activities each set has.
+        lengths: u32,
+        /// The activities of all sets, see
+        /// [`Activity::key`](crate::roots::activities::Activity::key).
+        keys: [u64; 2],
+        /// Times by set, activity and wait, ns: those of one activity are alike.
+        times: i64,
     }
     /// What the backward sweep needs of a slab.
     Kept {

@@ -72,17 +72,24 @@ impl Packer {
             numbers.iter().for_each(|&number| self.number(number));
             return all != 0;
         }
+        if all == 0 {
+            self.bytes.push(0);
+            return false;
+        }
         let width = width(numbers, bits(all));
         let exceeded = u64::MAX.checked_shl(width as u32).unwrap_or(0);
         let marked = if all & exceeded == 0 { 0 } else { EXCEEDED };
         self.bytes.push(width as u8 | marked);
+        // No room is looked for word by word.
+        let (mut words, mut count) = ([[0; 8]; BLOCK], 0);
         let (mut word, mut filled) = (0, 0);
         for &number in numbers {
             let number = number & !exceeded;
             word |= number << filled;
             filled += width;
             if filled >= 64 {
-                self.bytes.extend_from_slice(&word.to_le_bytes());
+                words[count] = word.to_le_bytes();
+                count += 1;
                 filled -= 64;
                 // The rest of this number.
                 word = match filled {
@@ -91,6 +98,7 @@ impl Packer {
                 };
             }
         }
+        self.bytes.extend_from_slice(words[..count].as_flattened());
         self.word(word, filled.div_ceil(8));
         if marked != 0 {
             let more = numbers.iter().filter(|&number| number & exceeded != 0);
