@@ -162,9 +162,9 @@ fn doing(root: &RootCause, all: u32) -> String {
 fn longer(root: &RootCause) -> &str {
     // `computed 3.0x as long as those that waited, in the mean …`
     let did = root.because.split_once(" those that waited,");
-    let longer = did.and_then(|(did, _)| {
+    let longer = did.map(|(did, _)| {
         let (begin, _) = did.rmatch_indices(' ').nth(3).unwrap_or((0, ""));
-        Some(did[begin..].trim_start())
+        did[begin..].trim_start()
     });
     let is_known = |did: &&str| did.ends_with(" as long as") || did.ends_with(" longer than");
     longer.filter(is_known).unwrap_or("longer than")
