@@ -227,7 +227,7 @@ impl Stretches {
     /// What no record tells yet.
     pub fn take(&mut self) -> Beside {
         self.pending = 0;
-        std::mem::replace(&mut self.beside, Beside::default())
+        std::mem::take(&mut self.beside)
     }
 
     /// Time of the thread on its processor since the begin, ns; 0 if it is not known.
