@@ -22,7 +22,7 @@ struct Run {
 impl Run {
     fn of(what: &str) -> Run {
         let bench = Bench::new(&format!("off-processor-{what}"));
-        let program = bench.compile("off_processor.c", &[], &["-lpthread"]);
+        let program = bench.compile("processor/off_processor.c", &[], &["-lpthread"]);
         let words = [program.as_os_str(), OsStr::new(what)];
         let run = bench.traced(2, &words, "trace");
         let run = run.env(PROCESSOR_TIME, "1").run();
