@@ -61,16 +61,20 @@ impl Used {
 fn delay_ns() -> Option<u64> {
     let mut text = [0u8; 96];
     let path = c"/proc/thread-self/schedstat".as_ptr();
-    // The functions of the C library would be points of cancellation.
-    // SAFETY: a path that ends with a zero, a buffer of that size, and a descriptor made here.
+    // The functions of the C library would be points of cancellation. `errno` is the program's.
+    // SAFETY: the calling thread's errno, a path that ends with a zero, a buffer of that size, and a
+    // descriptor made here.
     let read = unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
         let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags);
-        if file < 0 {
-            return None;
+        let mut read = -1;
+        if file >= 0 {
+            read = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
+            libc::syscall(libc::SYS_close, file);
         }
-        let read = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
-        libc::syscall(libc::SYS_close, file);
+        *errno = before;
         read
     };
     let text = text.get(..usize::try_from(read).ok()?)?;
@@ -94,9 +98,11 @@ pub struct Stretches {
     /// Whether `beside` has something.
     pub pending: u32,
     used: Used,
-    /// Time off the processor since it was read how long the thread had waited for one, and that, ns.
+    /// Off the processor since `delay` was read.
     off: u64,
+    /// How long the thread had waited for a processor, ns.
     delay: Option<u64>,
+    /// After so much off the processor it is read again.
     delayed: u64,
     /// What no record tells yet.
     beside: Beside,
@@ -187,7 +193,7 @@ impl Stretches {
     fn read_again(&mut self) {
         let before = self.used;
         self.used = Used::now();
-        self.off += off(&before, &self.used, clock::now().wrapping_sub(self.read));
+        self.off += off(&before, &self.used, clock::now().saturating_sub(self.read));
         if self.off >= self.delayed {
             (self.delay, self.off) = (delay_ns(), 0);
         }
@@ -201,12 +207,13 @@ impl Stretches {
     pub fn look(&mut self, now: u64) -> u64 {
         let used = Used::now();
         let before = std::mem::replace(&mut self.used, used);
+        // Clocks of two processors may differ by some ticks.
         let (stretch, doubt) = (
-            now.wrapping_sub(self.left),
-            self.left.wrapping_sub(self.read),
+            now.saturating_sub(self.left),
+            self.left.saturating_sub(self.read),
         );
         let mut beside = beside(&before, &used, stretch, doubt);
-        self.off += off(&before, &used, stretch + doubt);
+        self.off += off(&before, &used, now.saturating_sub(self.read));
         if beside.blocked + beside.preempted >= self.delayed {
             let before = std::mem::replace(&mut self.delay, delay_ns());
             if let (Some(before), Some(now)) = (before, self.delay) {

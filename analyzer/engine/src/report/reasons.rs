@@ -238,7 +238,8 @@ fn named(parts: &Parts) -> Vec<Activity> {
 }
 
 fn most(parts: &Parts) -> Activity {
-    let outside = parts.computation + parts.blocked + parts.preempted;
+    let off = parts.blocked.saturating_add(parts.preempted);
+    let outside = parts.computation.saturating_add(off);
     if outside >= parts.waiting.max(parts.io) {
         let off = [
             (Activity::Blocked, parts.blocked),

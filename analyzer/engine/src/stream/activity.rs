@@ -278,13 +278,13 @@ fn off(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> [i64; 2] 
         }
         let left = at.checked_sub(1).map_or(since, |last| columns.leave[last]);
         let whole = columns.enter[at] - left;
-        let part = columns.enter[at] - left.max(since);
+        let part = (columns.enter[at] - left.max(since)).max(0);
         for (sum, time) in sums.iter_mut().zip(times) {
-            let time = match part >= whole {
-                true => time,
-                false => (i128::from(time) * i128::from(part) / i128::from(whole)) as i64,
+            let time = match part < whole {
+                true => (i128::from(time) * i128::from(part) / i128::from(whole)) as i64,
+                false => time,
             };
-            *sum = sum.saturating_add(time.clamp(0, part.max(0)));
+            *sum = sum.saturating_add(time.clamp(0, part));
         }
     }
     sums
@@ -425,6 +425,20 @@ mod tests {
         assert_eq!(at(&columns, 2, 60), parts(35, 5, 0));
         assert_eq!(at(&columns, 2, 80), parts(20, 0, 0));
         assert_eq!(at(&columns, 2, 100), parts(0, 0, 0));
+    }
+
+    #[test]
+    fn time_off_the_processor_has_its_share_of_the_window() {
+        let mut columns = columns(&[(10, 20, 1), (20, 30, 1), (80, 90, 1)]);
+        // Before the second call there is no time, whatever its record tells.
+        columns.off = vec![(1, [5, 5]), (2, [20, 10])];
+        for (since, blocked, preempted) in [(15, 20, 10), (25, 20, 10), (55, 10, 5), (80, 0, 0)] {
+            let activity = at(&columns, 2, since);
+            let off = (activity.blocked, activity.preempted);
+            assert_eq!(off, (blocked, preempted), "{since}");
+            let sum = activity.computation + activity.waiting + blocked + preempted;
+            assert_eq!(sum, 80 - since);
+        }
     }
 
     #[test]
