@@ -163,11 +163,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_PAUSED",
         values: "0 or 1",
         set: |options, value| {
-            options.paused = match value.to_str()? {
-                "0" => false,
-                "1" => true,
-                _ => return None,
-            };
+            options.paused = is_on(value)?;
             Some(())
         },
         show: |options| u8::from(options.paused).to_string(),
@@ -176,11 +172,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_POSIX_IO",
         values: "0 or 1",
         set: |options, value| {
-            options.posix_io = match value.to_str()? {
-                "0" => false,
-                "1" => true,
-                _ => return None,
-            };
+            options.posix_io = is_on(value)?;
             Some(())
         },
         show: |options| u8::from(options.posix_io).to_string(),
@@ -189,11 +181,7 @@ const ROWS: &[Row] = &[
         name: "LAGGARD_PROCESSOR_TIME",
         values: "0 or 1",
         set: |options, value| {
-            options.processor_time = match value.to_str()? {
-                "0" => false,
-                "1" => true,
-                _ => return None,
-            };
+            options.processor_time = is_on(value)?;
             Some(())
         },
         show: |options| u8::from(options.processor_time).to_string(),
@@ -237,6 +225,15 @@ const ROWS: &[Row] = &[
         show: |options| format!("{:?}", options.log).to_lowercase(),
     },
 ];
+
+/// The value of a switch.
+fn is_on(value: &OsStr) -> Option<bool> {
+    match value.to_str()? {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
 
 impl Options {
     /// Reads the environment; returns the options and the complaints.

@@ -47,7 +47,7 @@ fn is_late(report: &Report) -> bool {
 }
 
 #[test]
-#[ignore = "installs nothing itself: make test-slurm"]
+#[ignore = "needs root and a Slurm, which make test-slurm installs"]
 fn jobs_have_a_report() {
     let bench = Bench::new("slurm-jobs");
     let program = bench.compile("attacks/wrapped.c", &[], &[]);
@@ -87,7 +87,7 @@ fn jobs_have_a_report() {
 
 /// A job whose time is nearly up makes its report before it is.
 #[test]
-#[ignore = "installs nothing itself: make test-slurm"]
+#[ignore = "needs root and a Slurm, which make test-slurm installs"]
 fn jobs_that_are_ended_have_a_report() {
     let bench = Bench::new("slurm-ended");
     let program = bench.compile("attacks/killed.c", &[], &[]);

@@ -61,8 +61,8 @@ impl Activity {
         self.kind == Kind::Computation && operation == 0 && path != PathKey::default()
     }
 
-    /// Which of the [`Wholes`](crate::wire::links::Wholes) it belongs to, of which each is compared as one; all but what is no
-    /// computation go together if everything is compared `as_whole`.
+    /// Which of the [`Wholes`](crate::wire::links::Wholes) it belongs to: each is compared as one. If
+    /// everything is compared `as_whole`, all that is not off work goes together.
     pub fn whole(&self, as_whole: bool) -> Option<usize> {
         match self.kind {
             Kind::Blocked => Some(1),
