@@ -230,6 +230,10 @@ pub struct Analyze {
     /// Leave root causes out: with filters, only slow calls are then looked at
     #[arg(long)]
     pub fast: bool,
+    /// Say what root causes and hints gain of traces above 64 MiB, too: the replay takes about half a
+    /// microsecond a call
+    #[arg(long, conflicts_with = "fast")]
+    pub gains: bool,
     /// Look at operations that take this share of their rank's time or more
     #[arg(long, value_name = "P", default_value_t = 1.0, value_parser = percent)]
     pub hotspot_percent: f64,

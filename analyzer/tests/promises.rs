@@ -9,7 +9,7 @@ use laggard_patterns::rules::{RuleBase, read};
 use laggard_report::{Bottleneck, Promise, Report};
 use laggard_trace::calls::number;
 use laggard_trace::{Signature, WORLD, flags};
-use laggard_whatif::{Change, Scenario, add_gains, predict};
+use laggard_whatif::{Change, MOST_BYTES, Scenario, add_gains, predict};
 use support::*;
 
 const US: u64 = 1_000;
@@ -34,7 +34,10 @@ fn told(mut calls: Vec<Calls>, rules: &RuleBase, words: &[(&str, &str)]) -> (Rep
     options.settings.all = true;
     let analysis = laggard_engine::analyze(directory.path(), &options).unwrap();
     let Analysis { mut report, .. } = analysis.unwrap();
-    add_gains(directory.path(), rules, &mut report).unwrap();
+    add_gains(directory.path(), rules, &mut report, 0).unwrap();
+    let roots = report.root_causes.iter().flatten();
+    assert!(roots.clone().all(|root| root.gain_s.is_none()));
+    add_gains(directory.path(), rules, &mut report, MOST_BYTES).unwrap();
     let scenarios: Vec<Scenario> = words
         .iter()
         .map(|(kind, words)| Scenario::of(Change::parse(kind, words).unwrap()))
@@ -275,7 +278,7 @@ fn what_operations_of_the_program_gain_is_unknown() {
         own.clone_into(&mut found.operation);
     }
     let before = promise(&report, "overlap_receive").map(|(gain, from, _)| (gain, from));
-    add_gains(directory.path(), &rules, &mut report).unwrap();
+    add_gains(directory.path(), &rules, &mut report, MOST_BYTES).unwrap();
     let roots = report.root_causes.as_deref().unwrap();
     assert!(roots.iter().all(|root| root.gain_s.is_none()));
     let after = promise(&report, "overlap_receive").map(|(gain, from, _)| (gain, from));

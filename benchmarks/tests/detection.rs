@@ -61,7 +61,7 @@ fn with_agents(trace: &Path, agents: usize) -> Report {
 fn check_agents(case: &Case) {
     let (directory, expected, mut report) = check(case, &last_alone());
     let trace = directory.path().join("trace");
-    laggard_whatif::add_gains(&trace, RuleBase::built_in(), &mut report).unwrap();
+    laggard_whatif::add_gains(&trace, RuleBase::built_in(), &mut report, u64::MAX).unwrap();
     for agents in [1, 2, 3] {
         let mut other = with_agents(&trace, agents);
         let found = wrong(case, &expected, &other).join("\n  ");

@@ -34,6 +34,7 @@ use crate::phases::Phases;
 use crate::replay::agent::Agent;
 use crate::replay::meetings::Meetings;
 use crate::replay::preparation::Judged;
+use crate::replay::rank::Rank;
 use crate::replay::rounds::Rounds;
 use crate::replay::slab;
 use crate::report::around::{self, Around};
@@ -242,6 +243,8 @@ impl<'a> Settling<'a> {
         let Some(links) = agent.links.take() else {
             return Roots::unknown();
         };
+        // With many ranks, it is most of the memory.
+        agent.ranks.iter_mut().for_each(Rank::free);
         let clocks: Vec<_> = self.clocks.iter().map(|own| own.0.clone()).collect();
         let search = Search {
             job: self.job,

@@ -37,9 +37,22 @@ pub fn analyze(options: &Analyze) -> Result<ExitCode> {
         per_rank,
         rules,
     } = analysis;
-    if let Err(error) = laggard_whatif::add_gains(directory, &rules, &mut report) {
+    let largest = match options.gains {
+        true => u64::MAX,
+        false => laggard_whatif::MOST_BYTES,
+    };
+    if let Err(error) = laggard_whatif::add_gains(directory, &rules, &mut report, largest) {
         let error = format!("what repairs gain is not predicted: {error:#}");
         screen::say(&error);
+    }
+    let has_roots = report
+        .root_causes
+        .as_deref()
+        .is_some_and(|roots| !roots.is_empty());
+    if has_roots && report.run.trace_bytes > largest && !options.quiet {
+        screen::say(
+            "note: what repairs gain is predicted for traces up to 64 MiB; --gains does it for this one",
+        );
     }
     let written = report.write(&output);
     laggard_comm::signals::is_finished();

@@ -115,7 +115,9 @@ fn report(options: &Export, directory: &Path, events: &Events) -> Result<Report>
     let Analysis {
         mut report, rules, ..
     } = analysis;
-    if let Err(error) = laggard_whatif::add_gains(directory, &rules, &mut report) {
+    if let Err(error) =
+        laggard_whatif::add_gains(directory, &rules, &mut report, laggard_whatif::MOST_BYTES)
+    {
         screen::say(&format!(
             "note: what repairs gain is not predicted: {error:#}"
         ));

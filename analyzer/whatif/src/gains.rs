@@ -11,7 +11,7 @@ use laggard_report::{Advice, Bottleneck, Promise, Report, RootCause, has_rank, r
 use crate::scenario::Spot;
 use crate::shares::Sites;
 use crate::targets::is_known;
-use crate::{Change, MOST_BYTES, Outcome, Scenario, predicted};
+use crate::{Change, Outcome, Scenario, predicted};
 
 /// Root causes that are answered, the largest first.
 const FIRST: usize = 10;
@@ -29,13 +29,13 @@ struct Asked {
 }
 
 /// Adds to the report of a trace what its first root causes and hints gain, and what the network
-/// costs; nothing if the trace is large, some of it lies elsewhere, or there was no search for root
-/// causes. `rules` are those of the hints.
+/// costs; nothing if the trace has more than `largest` bytes, some of it lies elsewhere, or there was
+/// no search for root causes. `rules` are those of the hints.
 ///
 /// # Errors
 /// The trace cannot be read, or there is no room for temporary files.
-pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report) -> Result<()> {
-    if report.root_causes.is_none() || report.run.trace_bytes > MOST_BYTES {
+pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report, largest: u64) -> Result<()> {
+    if report.root_causes.is_none() || report.run.trace_bytes > largest {
         return Ok(());
     }
     let events = &Events::open(trace)?;

@@ -51,10 +51,10 @@ pub const JSON_SCHEMA: &str = include_str!("../schema/laggard-what-if-1.schema.j
 
 /// Scenarios that are replayed in one sweep.
 const AT_ONCE: usize = 63;
-/// Size of the largest trace whose reports say what root causes and hints gain. Of larger ones,
-/// times the number of scenarios, root causes with a change are not searched. A call takes some 12
-/// bytes.
-const MOST_BYTES: u64 = 64 << 20;
+/// Size of the largest trace whose reports say what root causes and hints gain, if nobody asks for
+/// more. Of larger ones, times the number of scenarios, root causes with a change are not searched.
+/// A call takes some 12 bytes.
+pub const MOST_BYTES: u64 = 64 << 20;
 
 /// Replays a run with the changes of each scenario. `report` knows the root causes.
 ///

@@ -50,6 +50,12 @@ impl<T> Queue<T> {
         }
     }
 
+    /// Frees the memory that its entries do not need.
+    pub fn shrink(&mut self) {
+        self.close_up();
+        self.list.shrink_to_fit();
+    }
+
     /// Removes one entry.
     pub fn remove(&mut self, at: usize) -> T {
         self.list.remove(self.gone + at)

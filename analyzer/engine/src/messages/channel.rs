@@ -124,6 +124,15 @@ pub struct Channels {
 }
 
 impl Channels {
+    /// Frees what only further messages need.
+    pub fn free(&mut self) {
+        for channel in &mut self.list {
+            channel.ends.shrink();
+            channel.asked.shrink();
+        }
+        self.touched = Vec::new();
+    }
+
     /// The number of a channel; `agent_of` says where the peer's trace is.
     pub fn number(&mut self, key: ChannelKey, agent_of: &[u32]) -> u32 {
         if let Some(number) = self.find(key) {

@@ -365,6 +365,13 @@ impl Calls {
         self.searched.beyond
     }
 
+    /// Frees all but what is counted: every question is answered.
+    pub fn free(&mut self) {
+        let beyond = self.beyond_window();
+        *self = Calls::default();
+        self.searched.beyond = beyond;
+    }
+
     /// Enter and leave of a call, ns; equal if only a time is needed.
     #[inline]
     pub fn interval(&self, call: u32) -> Interval {

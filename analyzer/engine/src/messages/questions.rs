@@ -155,6 +155,16 @@ impl Messages {
 }
 
 impl Asker {
+    /// Frees all but the results: every question is answered.
+    pub fn free(&mut self) {
+        self.calls.free();
+        for charged in &mut self.charged {
+            (charged.trail, charged.least) = (None, Vec::new());
+        }
+        (self.queries, self.waiting) = (Vec::new(), Vec::new());
+        (self.waiters, self.needs) = (Vec::new(), Vec::new());
+    }
+
     /// No questions yet; the rank has `threads` threads.
     pub fn new(rank: u32, threads: usize, agent: u32) -> Self {
         Asker {

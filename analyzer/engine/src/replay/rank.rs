@@ -73,6 +73,15 @@ impl<'a> Rank<'a> {
         }
     }
 
+    /// Frees what only the rounds need: they are over.
+    pub fn free(&mut self) {
+        self.recorded.threads.iter_mut().for_each(Thread::free);
+        let messages = &mut self.messages;
+        messages.sends.free();
+        messages.receives.free();
+        messages.asker.free();
+    }
+
     /// Decodes the slab that ends at `until` and takes all its calls. If the rank is `alone`,
     /// threads share its chunks.
     pub fn pass_one(&mut self, until: i64, alone: bool) {

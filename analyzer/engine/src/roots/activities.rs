@@ -316,15 +316,18 @@ pub struct Shared {
     numbers: FxHashMap<[u64; 2], u32>,
     /// Keys by number.
     pub keys: Vec<[u64; 2]>,
+    /// By number: see [`Activity::whole`].
+    pub wholes: Vec<Option<usize>>,
 }
 
 impl Shared {
     /// Numbers the new activities of a location.
-    pub fn add(&mut self, activities: &mut Activities) {
+    pub fn add(&mut self, activities: &mut Activities, as_whole: bool) {
         for activity in &activities.list[activities.shared.len()..] {
             let key = activity.key();
             let number = *self.numbers.entry(key).or_insert_with(|| {
                 self.keys.push(key);
+                self.wholes.push(activity.whole(as_whole));
                 self.keys.len() as u32 - 1
             });
             activities.shared.push(number);

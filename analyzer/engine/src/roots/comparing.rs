@@ -1,5 +1,7 @@
 //! Both sides of a wait, compared at the agent of the late party.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -8,7 +10,7 @@ use crate::roots::activities::{Activity, Kind, Shared, site};
 use crate::roots::excess::{self, Other};
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::{Late, Walker};
-use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Wait};
+use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Wait, Wholes};
 use crate::wire::parcels::exchange;
 
 impl Sweep<'_> {
@@ -16,18 +18,16 @@ impl Sweep<'_> {
     pub(super) fn keep_waits(&self, links: &[Link], told: &[(u32, u32)], kept: &mut Kept) {
         kept.waits.reserve(links.len());
         for (lane, walker) in (0..).zip(&self.walkers) {
-            for (order, side, _) in &walker.waits {
-                let (agent, index) = told[side.index as usize];
-                if side.count != NONE {
-                    kept.waits.push(Wait {
-                        order: *order,
-                        share: links[side.index as usize].share,
-                        pattern: links[side.index as usize].pattern,
-                        index,
-                        lane,
-                        agent,
-                    });
-                }
+            for wait in walker.waits.iter().filter(|wait| wait.is_known) {
+                let (agent, index) = told[wait.index as usize];
+                kept.waits.push(Wait {
+                    order: wait.order,
+                    share: links[wait.index as usize].share,
+                    pattern: links[wait.index as usize].pattern,
+                    index,
+                    lane,
+                    agent,
+                });
             }
         }
     }
@@ -44,9 +44,9 @@ impl Sweep<'_> {
         let me = job.agent();
         let mut out: Vec<Sides> = waits.into_iter().map(Sides::expect).collect();
         for (lane, walker) in (0..).zip(&self.walkers) {
-            for (at, (_, side, _)) in (0..).zip(&walker.waits) {
-                let (agent, index) = told[side.index as usize];
-                if agent != NONE && side.count != NONE {
+            for (at, wait) in (0..).zip(&walker.waits) {
+                let (agent, index) = told[wait.index as usize];
+                if agent != NONE && wait.is_known {
                     out[agent as usize].add(index, Place { lane, at });
                 }
             }
@@ -88,8 +88,8 @@ impl Sweep<'_> {
                     let first = known.len();
                     for late in sources[blame.sources as usize] {
                         let sides = &sides[late.agent as usize];
-                        if let Some((side, times)) = sides.of(late.index, walkers) {
-                            other.add(times, side.wholes(), side.waits);
+                        if let Some((wholes, waits, times)) = sides.of(late.index, walkers) {
+                            other.add(times, wholes, waits);
                             let (index, agent) = (late.index, late.agent);
                             known.push(Source { index, agent });
                         }
@@ -156,8 +156,8 @@ impl Sweep<'_> {
 pub(super) struct Sides {
     /// By number: where it is, and of how many waits.
     of: Vec<(Place, u32)>,
-    /// What no walker has, and where its times begin.
-    sides: Vec<(Side, usize)>,
+    /// What no walker has.
+    sides: Vec<Elsewhere>,
     /// Its times: the agent's numbers of activities, and ns.
     times: Vec<(u32, i64)>,
     /// Waits that fold, with their numbers.
@@ -195,21 +195,18 @@ impl Sides {
         for same in folding.chunk_by(|a, b| a.0 == b.0) {
             sum.clear();
             for (_, place) in same {
-                if let Some((side, times)) = self.at(*place, walkers) {
-                    sum.add(times, side.wholes(), side.waits);
+                if let Some((wholes, waits, times)) = self.at(*place, walkers) {
+                    sum.add(times, wholes, waits);
                 }
             }
             let (index, begin) = (same[0].0, self.times.len());
             self.times.extend(sum.times());
-            let mut side = Side {
-                index,
-                waits: sum.waits,
-                count: (self.times.len() - begin) as u32,
-                ..Side::default()
-            };
-            side.add_wholes(sum.wholes);
             self.of[index as usize].0 = Place::here(self.sides.len());
-            self.sides.push((side, begin));
+            self.sides.push(Elsewhere {
+                wholes: sum.wholes,
+                waits: sum.waits,
+                times: begin..self.times.len(),
+            });
         }
     }
 
@@ -221,7 +218,7 @@ impl Sides {
         // By set: where the times of its waits begin.
         let mut begins: Vec<Vec<usize>> = Vec::new();
         for index in 0..self.of.len() as u32 {
-            let Some((side, own)) = self.of(index, walkers) else {
+            let Some((_, waits, own)) = self.of(index, walkers) else {
                 continue;
             };
             let begin = times.len();
@@ -233,14 +230,24 @@ impl Sides {
             let set = sets.get(&numbers).copied().unwrap_or_else(|| {
                 let next = begins.len() as u32;
                 sets.insert(numbers.clone(), next);
-                let keys = numbers.iter().map(|&number| shared.keys[number as usize]);
-                parcel.keys.extend(keys);
+                for &number in &numbers {
+                    parcel.keys.push(shared.keys[number as usize]);
+                    let whole = shared.wholes[number as usize];
+                    parcel
+                        .wholes
+                        .push(whole.map_or(0, |whole| whole as u32 + 1));
+                }
                 parcel.lengths.push(numbers.len() as u32);
                 begins.push(Vec::new());
                 next
             });
             begins[set as usize].push(begin);
-            parcel.sides.push(Side { index, ..*side });
+            let count = numbers.len() as u32;
+            parcel.sides.push(Side {
+                index,
+                waits,
+                count,
+            });
             parcel.sets.push(set);
         }
         for (begins, &length) in begins.iter().zip(&parcel.lengths) {
@@ -255,29 +262,45 @@ impl Sides {
     fn unpack(parcel: &Spending, count: u32, shared: &Shared) -> Sides {
         let mut of = vec![(Place::NOWHERE, 0); count as usize];
         let mut sides = Vec::with_capacity(parcel.sides.len());
-        let mut begins: Vec<Vec<usize>> = vec![Vec::new(); parcel.lengths.len()];
+        // By set: its waits.
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new(); parcel.lengths.len()];
         let mut end = 0;
         for (side, &set) in parcel.sides.iter().zip(&parcel.sets) {
-            let (Some(begins), Some((of, _))) = (
-                begins.get_mut(set as usize),
-                of.get_mut(side.index as usize),
-            ) else {
+            let (Some(set), Some((of, _))) =
+                (sets.get_mut(set as usize), of.get_mut(side.index as usize))
+            else {
                 continue;
             };
             *of = Place::here(sides.len());
-            sides.push((*side, end));
-            begins.push(end);
+            set.push(sides.len());
+            let begin = end;
             end += side.count as usize;
+            sides.push(Elsewhere {
+                wholes: Wholes::default(),
+                waits: side.waits,
+                times: begin..end,
+            });
         }
         let mut times = vec![(NONE, 0); end];
-        let (mut keys, mut columns) = (parcel.keys.iter(), parcel.times.iter());
-        for (begins, &length) in begins.iter().zip(&parcel.lengths) {
+        let mut keys = parcel.keys.iter().zip(&parcel.wholes);
+        let mut columns = &parcel.times[..];
+        for (set, &length) in sets.iter().zip(&parcel.lengths) {
             for at in 0..length as usize {
+                let column;
+                (column, columns) = columns.split_at(set.len().min(columns.len()));
+                let Some((&key, &whole)) = keys.next() else {
+                    break;
+                };
                 // Activities that no location of this agent has are in the sums of wholes only.
-                let number = keys.next().and_then(|&key| shared.find(key));
-                for (begin, &time) in begins.iter().zip(columns.by_ref()) {
-                    if let Some(of) = times.get_mut(begin + at) {
-                        *of = (number.unwrap_or(NONE), time);
+                let number = shared.find(key).unwrap_or(NONE);
+                for (&side, &time) in set.iter().zip(column) {
+                    let side: &mut Elsewhere = &mut sides[side];
+                    if let Some(of) = times[side.times.clone()].get_mut(at) {
+                        *of = (number, time);
+                    }
+                    let whole = (whole as usize).checked_sub(1);
+                    if let Some(sum) = whole.and_then(|whole| side.wholes.get_mut(whole)) {
+                        *sum = sum.saturating_add(time);
                     }
                 }
             }
@@ -290,12 +313,12 @@ impl Sides {
         }
     }
 
-    /// What is told, and the times by the agent's number of the activity.
+    /// Sums, of how many waits, and the times by the agent's number of the activity.
     fn of<'w>(
         &'w self,
         index: u32,
         walkers: &'w [Walker<'_>],
-    ) -> Option<(&'w Side, impl Iterator<Item = (u32, i64)> + 'w)> {
+    ) -> Option<(&'w Wholes, u32, impl Iterator<Item = (u32, i64)> + 'w)> {
         self.at(self.of.get(index as usize)?.0, walkers)
     }
 
@@ -304,28 +327,40 @@ impl Sides {
         &'w self,
         place: Place,
         walkers: &'w [Walker<'_>],
-    ) -> Option<(&'w Side, impl Iterator<Item = (u32, i64)> + 'w)> {
+    ) -> Option<(&'w Wholes, u32, impl Iterator<Item = (u32, i64)> + 'w)> {
         let at = place.at as usize;
-        let (side, times, shared) = match walkers.get(place.lane as usize) {
+        let (wholes, waits, times, shared) = match walkers.get(place.lane as usize) {
             Some(walker) => {
-                let (_, side, times) = walker.waits.get(at)?;
-                let times = walker.times.get(times.start as usize..times.end as usize)?;
-                (side, times, &walker.activities.shared[..])
+                let wait = walker.waits.get(at)?;
+                let times = wait.times.start as usize..wait.times.end as usize;
+                let times = walker.times.get(times)?;
+                (&wait.wholes, 1, times, &walker.activities.shared[..])
             }
             None => {
-                let (side, begin) = self.sides.get(at)?;
-                let times = self.times.get(*begin..begin + side.count as usize)?;
-                (side, times, &[][..])
+                let side = self.sides.get(at)?;
+                let times = self.times.get(side.times.clone())?;
+                (&side.wholes, side.waits, times, &[][..])
             }
         };
         // Only walkers number activities on their own.
         let shared = move |number: u32| shared.get(number as usize).copied().unwrap_or(number);
         let times = times.iter();
         Some((
-            side,
+            wholes,
+            waits,
             times.map(move |&(number, time)| (shared(number), time)),
         ))
     }
+}
+
+/// The side of a wait at another agent, or of several together.
+struct Elsewhere {
+    /// See [`Wholes`].
+    wholes: Wholes,
+    /// Number of waits.
+    waits: u32,
+    /// Place of its times.
+    times: Range<usize>,
 }
 
 /// Where the side of a wait is.

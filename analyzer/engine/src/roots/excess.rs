@@ -27,7 +27,7 @@ impl Other {
     }
 
     /// Adds those of some locations; `NONE` is an activity that no location of this agent has.
-    pub fn add(&mut self, times: impl Iterator<Item = (u32, i64)>, wholes: Wholes, waits: u32) {
+    pub fn add(&mut self, times: impl Iterator<Item = (u32, i64)>, wholes: &Wholes, waits: u32) {
         for (number, time) in times.filter(|(number, _)| *number != NONE) {
             let at = number as usize;
             if self.times.len() <= at {
@@ -39,7 +39,7 @@ impl Other {
             self.times[at] = self.times[at].saturating_add(time);
         }
         for (sum, whole) in self.wholes.iter_mut().zip(wholes) {
-            *sum = sum.saturating_add(whole);
+            *sum = sum.saturating_add(*whole);
         }
         self.waits += waits;
     }

@@ -157,7 +157,7 @@ impl<'s> Sweep<'s> {
                 walker.walk(own, leaves, (&whole[late.0..late.1], late.0), members);
             });
         for walker in &mut self.walkers {
-            self.shared.add(&mut walker.activities);
+            self.shared.add(&mut walker.activities, self.search.folds);
         }
         self.keep_waits(&links, &told, &mut kept);
         let sides = self.sides(&told, waits, &kept.counts);

@@ -93,8 +93,10 @@ impl Sweep<'_> {
                 if lane.is_none() {
                     self.lose(told.pattern, told.share);
                 }
-                let leave = lane.map(|lane| self.walkers[lane as usize].leave_of(told.event));
-                leaving.leaves.push(leave.unwrap_or(i64::MAX));
+                let leave = lane.filter(|_| told.is_met == 0);
+                let leave = leave.map(|lane| self.walkers[lane as usize].leave_of(told.event));
+                let earlier = leave.map_or(0, |leave| told.left.saturating_sub(leave).max(0));
+                leaving.earlier.push(earlier);
                 let group = match told.group {
                     0 => None,
                     id => self.search.numbers.find(&id),
@@ -128,10 +130,10 @@ impl Sweep<'_> {
         };
         let (lates, _) = lanes::by_lane(&lates, self.walkers.len(), |late| late.lane, key);
         let answers = exchange(job, &mut leaving);
-        let leaves = told.iter().map(|&(agent, index)| {
+        let leaves = told.iter().zip(links).map(|(&(agent, index), link)| {
             let answer = answers.get(agent as usize);
-            let leave = answer.and_then(|answer| answer.leaves.get(index as usize));
-            leave.copied().unwrap_or(i64::MAX)
+            let earlier = answer.and_then(|answer| answer.earlier.get(index as usize));
+            link.leave.saturating_sub(earlier.copied().unwrap_or(0))
         });
         let leaves = leaves.collect();
         Exchanged {
@@ -151,7 +153,7 @@ pub(super) struct Exchanged {
     pub(super) waits: Vec<Vec<u32>>,
     /// What the agents told, by location and event.
     pub(super) lates: Vec<Late>,
-    /// By wait: when the late call was left, ns.
+    /// By wait: when the late call was left, or the waiting one if that was earlier, ns.
     pub(super) leaves: Vec<i64>,
 }
 

@@ -18,7 +18,7 @@ use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
-use crate::wire::links::{Blame, Link, More, Side, Wholes};
+use crate::wire::links::{Blame, Link, More, Wholes};
 
 /// The call at a position, if it has extension records. `next` is a position in their list, at which
 /// earlier calls end.
@@ -62,6 +62,20 @@ pub struct Late {
 
 /// Time by activity, in a walker's list.
 pub type Times = Range<u32>;
+
+/// A wait of a location, and what it did since it last synchronised with the late party.
+#[derive(Clone, Debug, Default)]
+pub struct Waited {
+    /// Position among what happened there.
+    pub order: u64,
+    /// Number of the wait.
+    pub index: u32,
+    /// Whether its call was found.
+    pub is_known: bool,
+    pub times: Times,
+    /// Sums of these.
+    pub wholes: Wholes,
+}
 
 /// A non-blocking collective under way that is complete when all members have come.
 struct Started {
@@ -128,8 +142,8 @@ pub struct Walker<'a> {
     begun: i64,
     /// Time by activity, before waits and before late calls of this slab.
     pub times: Vec<(u32, i64)>,
-    /// By wait of this slab: its order, and what this location did before.
-    pub waits: Vec<(u64, Side, Times)>,
+    /// The waits of this slab, and what this location did before.
+    pub waits: Vec<Waited>,
     /// By late call of this slab, of those that were found.
     pub blames: Vec<(Blame, Times)>,
     /// By activity.
@@ -440,14 +454,12 @@ impl<'a> Walker<'a> {
         let order = self.sums.order + 1;
         if link.late_rank == NONE {
             self.waits_alone = true;
-            self.waits.push((
+            self.waits.push(Waited {
                 order,
-                Side {
-                    index,
-                    ..Side::default()
-                },
-                0..0,
-            ));
+                index,
+                is_known: true,
+                ..Waited::default()
+            });
             return;
         }
         let row = self.thread.rows.get(link.signature as usize);
@@ -487,14 +499,13 @@ impl<'a> Walker<'a> {
                 wholes[whole] += time;
             }
         }
-        let mut side = Side {
+        self.waits.push(Waited {
+            order,
             index,
-            waits: 1,
-            count: times.len() as u32,
-            ..Side::default()
-        };
-        side.add_wholes(wholes);
-        self.waits.push((order, side, times));
+            is_known: true,
+            times,
+            wholes,
+        });
     }
 
     /// The looks until now waited.
@@ -719,13 +730,11 @@ fn is_of_class(pattern: u16, class: &str) -> bool {
 }
 
 /// A wait of a call that was not found: nothing is known of it.
-fn unknown(index: u32) -> (u64, Side, Times) {
-    let side = Side {
+fn unknown(index: u32) -> Waited {
+    Waited {
         index,
-        count: NONE,
-        ..Side::default()
-    };
-    (0, side, 0..0)
+        ..Waited::default()
+    }
 }
 
 #[inline]

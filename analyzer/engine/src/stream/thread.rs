@@ -103,6 +103,18 @@ impl<'a> Thread<'a> {
         }
     }
 
+    /// Frees what only further calls, or questions about single ones, would need. Of traces without an
+    /// end the last calls stay: they tell where it was cut off.
+    pub(crate) fn free(&mut self) {
+        let location = self.stream.location();
+        if location.end.is_some() && location.open_call.is_none() {
+            self.columns = Columns::default();
+        }
+        self.history = History::default();
+        self.usual = FxHashMap::default();
+        self.posted.shrink();
+    }
+
     #[inline(always)]
     pub(crate) fn post(&mut self, posted: Posted) {
         self.posted.push(posted);

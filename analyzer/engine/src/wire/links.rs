@@ -70,14 +70,6 @@ entries! {
     Side {
         /// Number of the wait, see [`Told`].
         index: u32,
-        /// Its computation, ns; or all its time, if that is compared as a whole. Without what follows.
-        computation: i64,
-        /// Between calls off the processor by itself, ns.
-        blocked: i64,
-        /// Between calls off the processor since others had it, ns.
-        preempted: i64,
-        /// Between calls in the kernel, ns.
-        kernel: i64,
         /// Number of waits. Their times are added up.
         waits: u32,
         /// Number of activities.
@@ -208,8 +200,9 @@ parcels! {
     }
     /// Answers to [`Telling`].
     Leaving {
-        /// Leaves of the late calls, in order, ns; `i64::MAX` if unknown.
-        leaves: i64,
+        /// By how much the late calls were left before the waiting ones, in order, ns. 0: not before,
+        /// not known, or the two met in a collective.
+        earlier: i64,
     }
     /// What waiting locations did, to the agents of the late parties.
     Spending {
@@ -222,6 +215,8 @@ parcels! {
         /// The activities of all sets, see
         /// [`Activity::key`](crate::roots::activities::Activity::key).
         keys: [u64; 2],
+        /// For each: which of the [`Wholes`] it belongs to, counted from 1; 0: it is compared by itself.
+        wholes: u32,
         /// Times by set, activity and wait, ns: those of one activity are alike.
         times: i64,
     }
@@ -263,25 +258,6 @@ parcels! {
     }
 }
 
-/// What is compared as a whole, see [`Side`], ns.
+/// What is compared as a whole, ns: computation, or all time that is none of the following; and between
+/// calls off the processor by itself, off it since others had it, and in the kernel.
 pub type Wholes = [i64; 4];
-
-impl Side {
-    /// As one list.
-    pub fn wholes(&self) -> Wholes {
-        [self.computation, self.blocked, self.preempted, self.kernel]
-    }
-
-    /// Adds more.
-    pub fn add_wholes(&mut self, more: Wholes) {
-        let own = [
-            &mut self.computation,
-            &mut self.blocked,
-            &mut self.preempted,
-            &mut self.kernel,
-        ];
-        for (own, more) in own.into_iter().zip(more) {
-            *own = own.saturating_add(more);
-        }
-    }
-}
