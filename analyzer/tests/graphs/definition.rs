@@ -3,10 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::program::{At, Done, Machine, Wait, With};
-
-/// Activity, line of the call or of the one before, and line of the call after.
-pub type Key = (&'static str, u32, u32);
+use crate::program::{At, Done, Key, Machine, Wait, With};
 
 /// ns by activity.
 pub type Times = BTreeMap<Key, i64>;
@@ -52,8 +49,9 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
     *times.entry(("call", met.line, 0)).or_default() += later;
     for at in last.at + 1..=until {
         let (before, call) = (&calls[at - 1], &calls[at]);
-        let gap = ("computation", before.line, call.line);
-        *times.entry(gap).or_default() += (call.enter - before.leave) as i64;
+        for (key, time) in call.gap(before) {
+            *times.entry(key).or_default() += time;
+        }
         if at < until {
             *times.entry(("call", call.line, 0)).or_default() += call.inside();
         }
@@ -73,8 +71,10 @@ fn ended(calls: &[Done], until: usize) -> Vec<Key> {
         order.push(key);
     };
     for at in 0..=until {
-        if at > 0 && calls[at].enter > calls[at - 1].leave {
-            end(("computation", calls[at - 1].line, calls[at].line));
+        if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
+            let gap = calls[at].gap(before);
+            let parts = gap.iter().filter(|(_, time)| *time > 0);
+            parts.for_each(|(key, _)| end(*key));
         }
         if at < until {
             end(("call", calls[at].line, 0));
@@ -107,6 +107,27 @@ fn teams(machine: &Machine) -> Vec<Team<'_>> {
     teams.into_values().collect()
 }
 
+/// Which activities are compared as one, by number; others are compared alone.
+fn whole((kind, ..): &Key, as_whole: bool) -> Option<usize> {
+    match *kind {
+        "blocked" => Some(1),
+        "preempted" => Some(2),
+        "kernel" => Some(3),
+        kind => (as_whole || kind == "computation").then_some(0),
+    }
+}
+
+/// Sums of what is compared as one.
+fn wholes(times: &Times, as_whole: bool) -> [i64; 4] {
+    let mut sums = [0; 4];
+    for (key, time) in times {
+        if let Some(whole) = whole(key, as_whole) {
+            sums[whole] += time;
+        }
+    }
+    sums
+}
+
 /// How much longer the late one of a team did something than the others, and its waits.
 fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<(At, usize)>) {
     let &((first, at), _, wait) = &team[0];
@@ -116,15 +137,11 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<(At
         Some((group, false)) => (Whom::Group(group), None),
         None => (Whom::Rank(first), None),
     };
-    let is_stretch = |key: &Key| as_whole || key.0 == "computation";
-    let sum = |times: &Times| -> i64 {
-        let stretches = times.iter().filter(|(key, _)| is_stretch(key));
-        stretches.map(|(_, time)| time).sum()
-    };
-    let (mut means, mut all) = (Times::new(), 0);
+    let (mut means, mut all) = (Times::new(), [0; 4]);
     for &((rank, at), ..) in team {
         let own = since(machine, rank, for_all.unwrap_or(Whom::Rank(late)), at);
-        all += sum(&own.times);
+        let sums = all.iter_mut().zip(wholes(&own.times, as_whole));
+        sums.for_each(|(all, own)| *all += own);
         for (key, time) in own.times {
             *means.entry(key).or_default() += time;
         }
@@ -137,13 +154,16 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<(At
         *time = (*time - means.get(key).copied().unwrap_or(0)).max(0);
     }
     // What the others did elsewhere is set against what ended first.
-    let stretches = sum(&excess);
-    let mut elsewhere = stretches - (sum(&own.times) - all / count).clamp(0, stretches);
+    let mut elsewhere = wholes(&excess, as_whole);
+    let sums = wholes(&own.times, as_whole).into_iter().zip(all);
+    for (elsewhere, (own, all)) in elsewhere.iter_mut().zip(sums) {
+        *elsewhere -= (own - all / count).clamp(0, *elsewhere);
+    }
     for key in ended(&machine.done[late], call) {
-        if let Some(time) = excess.get_mut(&key).filter(|_| is_stretch(&key)) {
-            let set = elsewhere.min(*time);
+        if let (Some(time), Some(whole)) = (excess.get_mut(&key), whole(&key, as_whole)) {
+            let set = elsewhere[whole].min(*time);
             *time -= set;
-            elsewhere -= set;
+            elsewhere[whole] -= set;
         }
     }
     let waits = own.after.flat_map(|at| {
@@ -290,8 +310,11 @@ pub fn path(machine: &Machine) -> (Times, BTreeMap<usize, i64>) {
         for (at, call) in calls.iter().enumerate() {
             add(("call", call.line, 0), call.enter, call.leave);
             if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
-                let key = ("computation", before.line, call.line);
-                add(key, before.leave, call.enter);
+                let mut begin = before.leave;
+                for (key, time) in call.gap(before) {
+                    add(key, begin, begin + time as u64);
+                    begin += time as u64;
+                }
             }
         }
         if wait.is_none() {
@@ -318,8 +341,9 @@ pub fn on_path(machine: &Machine, path: &Times, by_call_path: bool) -> i64 {
         for (at, call) in calls.iter().enumerate() {
             add(("call", call.line, 0), call.inside());
             if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
-                let gap = (call.enter - before.leave) as i64;
-                add(("computation", before.line, call.line), gap);
+                call.gap(before)
+                    .into_iter()
+                    .for_each(|(key, time)| add(key, time));
             }
         }
         let times = times.into_iter();

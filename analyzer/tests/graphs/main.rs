@@ -13,11 +13,19 @@ use laggard_report::{Report, RootSite};
 use laggard_whatif::predict;
 use proptest::prelude::*;
 
-use crate::definition::{Costs, Key, on_path, path};
-use crate::program::{Kind, Machine, Step, run, steps};
+use crate::definition::{Costs, on_path, path};
+use crate::program::{Key, Kind, Machine, Step, run, steps};
 
 fn key(activity: &str, line: u32, until: Option<&RootSite>) -> Key {
-    let known = ["computation", "io", "call", "latency"];
+    let known = [
+        "computation",
+        "blocked",
+        "preempted",
+        "kernel",
+        "io",
+        "call",
+        "latency",
+    ];
     let known = known.into_iter().find(|name| *name == activity);
     let until = until.map_or(0, |until| until.location.line);
     (known.expect("an activity"), line, until)

@@ -11,6 +11,9 @@ use crate::support::{Calls, collective, ranks, receive, send};
 /// What takes little time takes some of these, ns: less than what looks like a stalled transfer.
 const TICK: u64 = 200;
 
+/// Activity, line of the call or of the one before, and line of the call after.
+pub type Key = (&'static str, u32, u32);
+
 /// A call of a rank: its place among that one's calls.
 pub type At = (usize, usize);
 
@@ -48,7 +51,12 @@ pub struct Done {
     pub line: u32,
     pub enter: u64,
     pub leave: u64,
+    /// Of the time before it: blocked, preempted, and in the kernel, ns.
+    pub off: [u64; 3],
     pub waits: Vec<Wait>,
+    /// Looks wait for all who are missing. Those that go on waiting, for whom others are charged, do
+    /// nothing else: by how much that is more than what is charged, ns.
+    beyond: i64,
     /// Whether it is a collective whose members wait for the same, and whether for all.
     pub team: Option<(usize, bool)>,
     /// The meetings that are known when it ends.
@@ -56,13 +64,26 @@ pub struct Done {
 }
 
 impl Done {
+    /// What the time between the call `before` and this one was, in order: activities and ns.
+    pub fn gap(&self, before: &Done) -> [(Key, i64); 4] {
+        let [blocked, preempted, kernel] = self.off.map(|time| time as i64);
+        let all = (self.enter - before.leave) as i64;
+        [
+            ("blocked", blocked),
+            ("preempted", preempted),
+            ("kernel", kernel),
+            ("computation", all - blocked - preempted - kernel),
+        ]
+        .map(|(kind, time)| ((kind, before.line, self.line), time))
+    }
+
     pub fn waited(&self) -> i64 {
         self.waits.iter().map(|wait| wait.share).sum()
     }
 
     /// ns in it, without its waiting.
     pub fn inside(&self) -> i64 {
-        (self.leave - self.enter) as i64 - self.waited()
+        (self.leave - self.enter) as i64 - self.waited() - self.beyond
     }
 }
 
@@ -91,8 +112,8 @@ pub enum How {
 /// What ranks do, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// A rank computes so many ns.
-    Compute(usize, u64),
+    /// A rank computes so many ns. Parts of them it is blocked, preempted, and in the kernel.
+    Compute(usize, u64, [u64; 3]),
     /// One rank sends to another. A synchronous send waits for the receive.
     Message { from: usize, to: usize, waits: bool },
     /// The same, but one end posts it, or both do.
@@ -126,8 +147,10 @@ pub fn steps(ranks: usize) -> impl Strategy<Value = Vec<Step>> {
         let pair = (0..ranks, 1..ranks);
         pair.prop_map(move |(from, by)| (from, (from + by) % ranks))
     };
-    let compute =
-        (0..ranks, 100_000..10_000_000u64).prop_map(|(rank, time)| Step::Compute(rank, time));
+    let off = prop_oneof![2 => Just([0; 3]), 1 => [0..4u64, 0..4u64, 0..4u64]];
+    let compute = (0..ranks, 100_000..10_000_000u64, off).prop_map(|(rank, time, parts)| {
+        Step::Compute(rank, time, parts.map(|part| time * part / 9))
+    });
     let message =
         (pair(), any::<bool>()).prop_map(|((from, to), waits)| Step::Message { from, to, waits });
     let ends = prop_oneof![Just(Ends::Send), Just(Ends::Receive), Just(Ends::Both)];
@@ -205,6 +228,8 @@ pub struct Machine {
     /// Whether late members share the blame.
     shares: bool,
     now: Vec<u64>,
+    /// Since its last call, see [`Done::off`].
+    off: Vec<[u64; 3]>,
     requests: Vec<VecDeque<Request>>,
 }
 
@@ -232,6 +257,7 @@ pub fn run(count: usize, steps: &[Step], shares: bool) -> Machine {
         ],
         shares,
         now: vec![0; count],
+        off: vec![[0; 3]; count],
         requests: vec![VecDeque::new(); count],
     };
     machine.begin();
@@ -278,7 +304,15 @@ impl Machine {
 
     fn step(&mut self, step: &Step) {
         match *step {
-            Step::Compute(rank, time) => self.now[rank] += time,
+            Step::Compute(rank, time, parts) => {
+                self.now[rank] += time;
+                self.calls[rank].is_off(parts);
+                // Alone, the last one is charged as Scalasca does, to which all that is computation.
+                if self.shares {
+                    let sums = self.off[rank].iter_mut().zip(parts);
+                    sums.for_each(|(sum, part)| *sum += part);
+                }
+            }
             Step::Message { from, to, waits } => self.message(from, to, waits, None),
             Step::Post {
                 from,
@@ -308,7 +342,9 @@ impl Machine {
             line,
             enter: at.0,
             leave: at.1,
+            off: std::mem::take(&mut self.off[rank]),
             waits,
+            beyond: 0,
             team: None,
             meets: Vec::new(),
         });
@@ -563,16 +599,17 @@ impl Machine {
         let enter = self.now[rank] + 10 * TICK;
         let ready = requests.iter().map(Request::ready).max().unwrap_or(0);
         match how {
-            How::Look(each) if ready > enter && requests[0].latecomers(enter) == 1 => {
+            How::Look(each) if ready > enter => {
                 self.look(rank, &requests[0], (enter, ready), each);
             }
-            // Whether it is complete at once, or several are late, it just waits.
+            // If it is complete at once, it just waits.
             _ => {
                 let line = line(70, rank);
                 let posts = requests.iter().map(|request| (request.post, None));
                 let times = (enter, enter.max(ready) + 25 * TICK);
                 self.calls[rank].waitall(line, &posts.collect::<Vec<_>>(), times.0, times.1);
-                self.completed(rank, line, times, &requests, None);
+                let waits = self.worst(times, &requests);
+                self.completed(rank, line, times, &requests, (&waits, None));
             }
         }
     }
@@ -585,9 +622,34 @@ impl Machine {
         self.calls[rank].looks(line, number::MPI_Test, enter, found, each);
         self.calls[rank].test(line, &[request.post], found, found + each);
         let times = (enter, found + each);
-        // The look during which it was complete: the others met there.
-        let end = if ready == found { found + each } else { found };
-        self.completed(rank, line, times, std::slice::from_ref(request), Some(end));
+        let requests = std::slice::from_ref(request);
+        let mut waits = self.worst(times, requests);
+        // By the end of the look in which they came.
+        let end = |wait: &Wait| {
+            let came = self.done[wait.late.0][wait.late.1].enter;
+            enter + ((came - enter) / each + 1) * each
+        };
+        waits.sort_by_key(end);
+        let parts: Vec<(u64, Vec<Wait>)> = waits
+            .chunk_by(|a, b| end(a) == end(b))
+            .map(|same| (end(&same[0]), same.to_vec()))
+            .collect();
+        let (mut from, mut beyond) = (enter, 0);
+        for (at, (end, own)) in parts.iter().enumerate() {
+            // The last look completes the request.
+            let (until, completes) = match at + 1 == parts.len() {
+                true => (times.1, requests),
+                false => (*end, &[][..]),
+            };
+            self.completed(rank, line, (from, until), completes, (own, Some(*end)));
+            from = until;
+            let looks = self.done[rank].last_mut().expect("looks");
+            looks.beyond = match completes {
+                [] => looks.inside(),
+                _ => -beyond,
+            };
+            beyond += looks.beyond;
+        }
     }
 
     /// A call completed requests, and may have waited for one of them: with looks, until the one
@@ -598,11 +660,10 @@ impl Machine {
         line: u32,
         times: (u64, u64),
         requests: &[Request],
-        look: Option<u64>,
+        (waits, look): (&[Wait], Option<u64>),
     ) {
-        let waits = self.worst(times, requests);
-        let at = self.note(rank, line, times, waits.clone());
-        for wait in &waits {
+        let at = self.note(rank, line, times, waits.to_vec());
+        for wait in waits {
             self.met_late(rank, wait.late, look);
         }
         let last = waits.iter().map(|wait| self.left(rank, wait.late)).max();
@@ -686,19 +747,6 @@ impl Request {
                 let needed = needed(*kind, *local, all.len());
                 needed.map(|other| all[other].enter).max().unwrap_or(0)
             }
-        }
-    }
-
-    /// How many come after a moment.
-    fn latecomers(&self, moment: u64) -> usize {
-        match &self.needs {
-            Needs::Members {
-                kind, local, all, ..
-            } => {
-                let needed = needed(*kind, *local, all.len());
-                needed.filter(|&other| all[other].enter > moment).count()
-            }
-            _ => 1,
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct Calls {
     posts: u64,
     /// Computation before the next call: lines, and ns.
     computed: Vec<(u32, u64)>,
+    /// What else the time before it was.
+    beside: Beside,
     last: u64,
 }
 
@@ -99,6 +101,7 @@ impl Calls {
             profile: HashMap::new(),
             posts: 0,
             computed: Vec::new(),
+            beside: Beside::default(),
             last: 0,
         }
     }
@@ -154,6 +157,11 @@ impl Calls {
             Record::extension(Extension::Computed, path, time as u32)
         });
         let computed: Vec<Record> = computed.collect();
+        let computed = [
+            computed,
+            std::mem::take(&mut self.beside).extensions().collect(),
+        ]
+        .concat();
         let writer = self.writer.as_mut().unwrap();
         match computed.is_empty() {
             true => writer.push(enter, leave, id),
@@ -168,6 +176,13 @@ impl Calls {
     /// Before its next call, it computes for so long in the function at a line, ns.
     pub fn computes(&mut self, line: u32, time: u64) {
         self.computed.push((line, time));
+    }
+
+    /// Before its next call, it is blocked, preempted, and in the kernel for so long, ns.
+    pub fn is_off(&mut self, [blocked, preempted, kernel]: [u64; 3]) {
+        self.beside.blocked += blocked;
+        self.beside.preempted += preempted;
+        self.beside.kernel += kernel;
     }
 
     /// A call.

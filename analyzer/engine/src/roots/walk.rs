@@ -99,6 +99,8 @@ struct Open {
     worked: i64,
     /// Waiting in it, ns.
     waited: i64,
+    /// Whether it waits to its end: later looks go on waiting.
+    goes_on: bool,
 }
 
 /// One location.
@@ -137,6 +139,8 @@ pub struct Walker<'a> {
     folds: bool,
     /// Whether the open call waited for nobody known.
     waits_alone: bool,
+    /// Looks waited until then, ns, and that much more than the links so far tell.
+    looked_on: (i64, i64),
     /// Whether its start-up is over, and when the first rank's was, ns.
     has_begun: bool,
     begun: i64,
@@ -180,6 +184,7 @@ impl<'a> Walker<'a> {
                 begin: start,
                 worked: 0,
                 waited: 0,
+                goes_on: false,
             }),
             begin: start,
             startup: None,
@@ -194,6 +199,7 @@ impl<'a> Walker<'a> {
             met_all: None,
             folds,
             waits_alone: false,
+            looked_on: (i64::MIN, 0),
             has_begun: false,
             begun,
             times: Vec::new(),
@@ -298,6 +304,7 @@ impl<'a> Walker<'a> {
                 begin,
                 worked: look.map_or(0, |look| leave - begin - look.before - look.looked),
                 waited: 0,
+                goes_on: false,
             });
         }
         let own = due.into_iter().chain(own);
@@ -360,6 +367,7 @@ impl<'a> Walker<'a> {
                 begin: enter,
                 worked: 0,
                 waited: 0,
+                goes_on: false,
             };
             stop += 1;
         }
@@ -515,17 +523,24 @@ impl<'a> Walker<'a> {
         };
         let activities = &mut self.activities;
         let number = activities.of_call(self.thread, link.signature).number;
+        // What is charged to others who came later counts as waiting, too.
+        let looking = link.share.saturating_add(link.beyond).max(0);
         let inside = match activities.of_call(self.thread, open.signature).number == number {
-            true => (link.enter.min(open.leave) - open.begin).clamp(0, link.share),
+            true => (link.enter.min(open.leave) - open.begin).clamp(0, looking),
             false => 0,
         };
         open.waited = open.waited.saturating_add(inside);
-        // The rest was in earlier looks.
-        let rest = link.share - inside;
+        open.goes_on = link.goes_on != 0;
+        // The rest was in earlier looks. Of one whose waiting went on, all is known to be that.
+        let (until, more) = std::mem::replace(&mut self.looked_on, (link.time, 0));
+        let known = if link.since() < until { more } else { 0 };
+        let rest = looking - inside;
+        let rest = rest - known.clamp(0, rest);
         if let Some(spent) = self.sums.spent.get_mut(number as usize) {
             *spent -= rest.min(*spent);
         }
-        self.sums.waited = self.sums.waited.saturating_add(rest);
+        let charged = link.share - inside;
+        self.sums.waited = self.sums.waited.saturating_add(charged);
     }
 
     /// Ends the open call: another one begins.
@@ -538,6 +553,7 @@ impl<'a> Walker<'a> {
             begin,
             worked,
             waited,
+            goes_on,
             ..
         }) = open
         else {
@@ -548,8 +564,11 @@ impl<'a> Walker<'a> {
             add(&mut self.sums.spent, number, worked);
             note_end(&mut self.ended, number, leave);
         }
-        let inside = leave - begin - worked;
-        let inside = inside - waited.min(inside);
+        let mut inside = leave - begin - worked;
+        inside -= waited.min(inside);
+        if goes_on {
+            self.looked_on.1 = std::mem::take(&mut inside);
+        }
         let of_call = self.activities.of_call(self.thread, signature);
         let (number, meets) = (of_call.number, of_call.meets);
         add(&mut self.sums.spent, number, inside);

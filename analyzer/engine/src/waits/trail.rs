@@ -68,6 +68,20 @@ impl Sink for Trail {
                 ..nobody
             }),
         }
+        if is_polled && self.0.len() > first + 1 {
+            tell_looking(&mut self.0[first..]);
+        }
+    }
+}
+
+/// Of looks that waited for several: looking until a party came is shared by all that were missing.
+fn tell_looking(links: &mut [Link]) {
+    links.sort_by_key(|link| link.time);
+    let (mut missing, mut before) = (links.len() as i64, 0);
+    for link in links {
+        link.beyond = missing * (link.share - before) - link.share;
+        (missing, before) = (missing - 1, link.share);
+        link.goes_on = u16::from(missing > 0);
     }
 }
 

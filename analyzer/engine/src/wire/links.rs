@@ -17,6 +17,8 @@ entries! {
         looked: i64,
         /// Time lost to this party, ns.
         share: i64,
+        /// If looks waited for several: how much longer they did since the party before, ns.
+        beyond: i64,
         /// When the first member left the collective, ns; `i64::MAX` if it is none.
         left: i64,
         /// Number of the late call in its location.
@@ -33,6 +35,8 @@ entries! {
         thread: u32,
         /// Which pattern.
         pattern: u16,
+        /// 1 = looks that waited for several went on after this party came.
+        goes_on: u16,
     }
     /// A wait, as the agent of the late party needs it; or those of all members of a collective
     /// at an agent. Its place in the list is its number.
