@@ -57,6 +57,11 @@ pub fn root_cause(root: &RootCause) -> String {
     text::roots::what(root)
 }
 
+/// Whether it causes enough waiting for a hint.
+pub fn is_notable(root: &RootCause) -> bool {
+    text::roots::is_notable(root)
+}
+
 /// How much shorter the run is without it, as a sentence, if that is predicted.
 pub fn gain(root: &RootCause) -> Option<String> {
     text::roots::gain(root)
