@@ -284,7 +284,9 @@ fn roots(browser: &mut Browser, report: &Value) {
     assert!(first.starts_with("rc1") && first.contains(hint), "{first}");
 
     // Those that cause little are shown when they are linked to.
-    let percents = roots.iter().map(|root| root["percent"].as_f64().expect("a share"));
+    let percents = roots
+        .iter()
+        .map(|root| root["percent"].as_f64().expect("a share"));
     let notable = percents.filter(|percent| *percent >= 1.0).count();
     let shown = "#roots tbody tr:not([hidden])";
     assert!(roots.len() > notable.max(5), "{}", roots.len());

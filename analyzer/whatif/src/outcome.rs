@@ -131,7 +131,11 @@ pub struct Wait {
 /// What a replay says.
 pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) -> Prediction {
     let recorded = outcome(events, replayed, UNCHANGED);
-    let measured = time(measured(replayed, &main_threads(events, replayed), UNCHANGED));
+    let measured = time(measured(
+        replayed,
+        &main_threads(events, replayed),
+        UNCHANGED,
+    ));
     let all = scenarios.iter().enumerate().map(|(at, scenario)| {
         let found = outcome(events, replayed, replayed.columns.of(at));
         let gain = recorded.time_s - found.time_s;
