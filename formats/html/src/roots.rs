@@ -46,8 +46,13 @@ pub fn section(report: &Report) -> Markup {
             Plain("Findings"),
         ],
     };
-    let notable = all.iter().filter(|root| words::is_notable(root)).count();
+    let notable = all.iter().filter(|root| is_notable(root)).count();
     listing.markup(&rows, all.len(), notable.max(SHOWN))
+}
+
+/// Whether it is shown at first, with hints.
+fn is_notable(root: &RootCause) -> bool {
+    root.percent >= words::NOTABLE_PERCENT
 }
 
 /// Whether this is `rc` and a number: others' reports are not trusted.
@@ -74,7 +79,7 @@ fn cells(report: &Report, root: &RootCause) -> Markup {
             @if let Some(gain) = words::gain(root) {
                 div { (sentence(&gain)) }
             }
-            @for hint in root.hints.iter().take(HINTS).filter(|_| words::is_notable(root)) {
+            @for hint in root.hints.iter().take(HINTS).filter(|_| is_notable(root)) {
                 div.soft { "Try: " (sentence(hint)) }
             }
         }

@@ -103,12 +103,12 @@ impl Traced {
             roots: Vec::new(),
             of: FxHashMap::default(),
         };
-        let is_listed = |at: usize, root: &Root| {
-            at < MOST && percent(ns(root.all()), measured) >= LEAST_PERCENT
-        };
-        let listed = all.iter().enumerate();
-        let listed = listed.filter(|(at, (_, root))| is_listed(*at, root));
-        tell_apart(listed.map(|(_, (activity, _))| **activity), places);
+        let share = |root: &Root| percent(ns(root.all()), measured);
+        let notable = all
+            .iter()
+            .take(MOST)
+            .filter(|(_, root)| share(root) >= words::NOTABLE_PERCENT);
+        tell_apart(notable.map(|(activity, _)| **activity), places);
         let mut unlisted = 0u128;
         for (at, (activity, root)) in all.into_iter().enumerate() {
             for (victim, (amount, _)) in &root.victims {
@@ -120,7 +120,7 @@ impl Traced {
                 of.push((at, *amount));
             }
             let started = Started::new(activity, root);
-            if is_listed(at, root) {
+            if at < MOST && share(root) >= LEAST_PERCENT {
                 let most = started.most();
                 let mut named: Vec<u32> = most.iter().map(|(rank, _)| *rank).collect();
                 named.sort_unstable();
@@ -138,7 +138,7 @@ impl Traced {
                     direct_s: seconds(root.direct),
                     indirect_s: seconds(root.indirect),
                     severity_s: seconds(root.all()),
-                    percent: percent(ns(root.all()), measured),
+                    percent: share(root),
                     because: reasons::of_root(
                         activity.kind,
                         &operation(activity.begin),
@@ -260,9 +260,9 @@ fn seconds(amount: u128) -> f64 {
 }
 
 /// Root causes that would read alike get callers: of the calls that end them, else of both calls.
-fn tell_apart(listed: impl Iterator<Item = Activity>, places: &mut Places) {
+fn tell_apart(notable: impl Iterator<Item = Activity>, places: &mut Places) {
     let mut alike: BTreeMap<_, Vec<Activity>> = BTreeMap::new();
-    for activity in listed {
+    for activity in notable {
         let mut reads = |site: Site| (site.0, words::place(&place(site, places)));
         let (begin, until) = (reads(activity.begin), reads(activity.until));
         let same = alike.entry((activity.kind, begin, until)).or_default();

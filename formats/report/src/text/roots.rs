@@ -24,11 +24,6 @@ pub(crate) fn listed(report: &Report) -> &[RootCause] {
     &all[..all.partition_point(|root| root.percent >= NEGLIGIBLE_PERCENT)]
 }
 
-/// Whether it causes enough waiting for a hint.
-pub(crate) fn is_notable(root: &RootCause) -> bool {
-    root.percent >= NOTABLE_PERCENT
-}
-
 /// `rank 0 computed between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
 pub(crate) fn what(root: &RootCause) -> String {
     let ranks = list_of_ranges(&root.rank_set, RANGES);
@@ -204,7 +199,8 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
         first.extend(because);
         first.extend([(format!("{victims}{more}{}", way(root)), Tone::Plain)]);
         first.extend(gain(root).map(|gain| (gain, Tone::Plain)));
-        let hints = root.hints.iter().take(HINTS).filter(|_| is_notable(root));
+        let is_worth_it = root.percent >= NOTABLE_PERCENT;
+        let hints = root.hints.iter().take(HINTS).filter(|_| is_worth_it);
         let hints = hints.map(|hint| (format!("Try: {hint}"), Tone::Plain));
         let mut name = format!("{:<NAME$}", root.id);
         for (text, tone) in first.into_iter().chain(hints) {

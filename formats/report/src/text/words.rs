@@ -57,11 +57,6 @@ pub fn root_cause(root: &RootCause) -> String {
     text::roots::what(root)
 }
 
-/// Whether it causes enough waiting for a hint.
-pub fn is_notable(root: &RootCause) -> bool {
-    text::roots::is_notable(root)
-}
-
 /// How much shorter the run is without it, as a sentence, if that is predicted.
 pub fn gain(root: &RootCause) -> Option<String> {
     text::roots::gain(root)
@@ -126,3 +121,5 @@ pub fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
 
 /// Share of all time, percent, below which a finding is not worth a change of the program.
 pub const NEGLIGIBLE_PERCENT: f64 = text::NEGLIGIBLE_PERCENT;
+/// The least share of all time, percent, of a root cause with a hint.
+pub const NOTABLE_PERCENT: f64 = text::NOTABLE_PERCENT;
