@@ -170,6 +170,12 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
     );
     timelines(&mut browser, findings);
     roots(&mut browser, &report);
+    let broken = "[...document.querySelectorAll('#about th')].filter((head) => {
+        const words = document.createRange();
+        words.selectNodeContents(head);
+        return words.getClientRects().length > 1;
+    }).map((head) => head.textContent)";
+    assert_eq!(browser.value(broken), serde_json::json!([]));
     let source = browser.value("document.querySelector('#finding-1 .here').textContent");
     let line = findings[0]["location"]["line"].to_string();
     let source = source.as_str().expect("a line");

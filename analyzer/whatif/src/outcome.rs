@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use laggard_engine::events::Events;
 use laggard_report::{RootCause, SourceLocation, percent, ratio, seconds};
-use laggard_trace::calls;
+use laggard_trace::calls::{self, Shape};
 use serde::Serialize;
 
 use crate::columns::UNCHANGED;
@@ -85,6 +85,9 @@ pub struct Stretch {
     pub after: Option<After>,
     /// Time on the path.
     pub time_s: f64,
+    /// Whether it is a call that starts up or shuts down.
+    #[serde(skip)]
+    pub is_apart: bool,
 }
 
 /// A call.
@@ -248,9 +251,15 @@ fn critical_path(events: &Events, replayed: &Replayed, column: usize) -> Vec<Str
             location: place,
             after: before.as_ref().map(call),
             time_s: time(sum),
+            is_apart: before.is_none() && is_apart(site.0),
         }
     };
     found.into_iter().map(stretch).collect()
+}
+
+fn is_apart(operation: u16) -> bool {
+    let shape = calls::call(operation).map(|call| call.shape);
+    matches!(shape, Some(Shape::Init | Shape::Finalize))
 }
 
 fn wait(events: &Events, (waiting, (late, site)): &WaitKey, sum: i64) -> Wait {

@@ -101,7 +101,8 @@ fn one(outcome: &Outcome) -> String {
             );
         }
     }
-    if let Some(first) = outcome.critical_path.first() {
+    let mut path = outcome.critical_path.iter();
+    if let Some(first) = path.find(|stretch| !stretch.is_apart) {
         let _ = writeln!(text, "   {}", bottleneck(first));
     }
     text.push_str(&root_causes(
