@@ -166,7 +166,7 @@ pub fn matrix_is_complete(browser: &mut Browser, report: &Value) {
         .as_u64()
         .expect("ranks");
     // The longest first. A cell may lie between the points that a mouse can be at.
-    let mut cells = cells;
+    let mut cells = cells.to_vec();
     cells.sort_by_key(|cell| std::cmp::Reverse(whole("_s", &cell["waiting_s"])));
     let place = |cell: &Value, name: &str| cell[name].as_u64().expect("a rank") / ranks;
     let places: Vec<[u64; 2]> = cells
