@@ -24,7 +24,7 @@ pub fn section(report: &Report) -> Markup {
                 h2 #path-title { "Critical path" }
                 p.soft {
                     "Only what is on it makes the run shorter: "
-                    (duration(path.length_s)) ", mostly on "
+                    (duration(path.length_s)) ", start-up included, mostly on "
                     (ranks(report)) "."
                 }
                 @if let Some(load) = &report.parallelism {
