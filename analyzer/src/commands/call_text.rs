@@ -266,7 +266,15 @@ mod tests {
 
     fn text(signature: Signature, event: Event, definitions: &Definitions, posts: u64) -> String {
         let mut out = Vec::new();
-        write(&mut out, &event, &signature, definitions, &Posts(posts)).unwrap();
+        write(
+            &mut out,
+            &event,
+            &signature,
+            definitions,
+            &Posts(posts),
+            |ticks| ticks as f64,
+        )
+        .unwrap();
         String::from_utf8(out).unwrap()
     }
 
