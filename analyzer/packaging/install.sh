@@ -77,19 +77,33 @@ put 644 "$pages/laggard.bash" share/bash-completion/completions/laggard
 put 644 "$pages/_laggard" share/zsh/site-functions/_laggard
 put 644 "$pages/laggard.fish" share/fish/vendor_completions.d/laggard.fish
 
-# The book, in the folders in which its pages know each other.
-(cd "$source" && find README.md CHANGELOG.md LICENSE-* -type f
-    find . -path ./target -prune -o \( -name '*.md' -o -name '*.png' \) -path '*/docs/*' -print
-    find patterns/RULES.md formats -name '*.md') |
-    while read -r page; do
-        put 644 "$source/$page" "share/doc/laggard/${page#./}"
-    done
+# The book, in the folders in which its pages know each other, and what these pages link to.
+declare -A laid_out
+put_page() {
+    local page=$1 link file
+    [ -z "${laid_out[$page]:-}" ] || return 0
+    laid_out[$page]=yes
+    put 644 "$source/$page" "share/doc/laggard/$page"
+    [[ $page == *.md ]] || return 0
+    while read -r link; do
+        link=$(realpath -m --relative-to "$source" "$source/$(dirname "$page")/$link")
+        # A folder is there with its files.
+        while read -r file; do
+            put_page "${file#"$source/"}"
+        done < <([ ! -e "$source/$link" ] || find "$source/$link" -type f)
+    done < <(grep -o ']([^)#: ]*' "$source/$page" | sed -n 's/^](\(..*\)/\1/p')
+}
+while read -r page; do
+    put_page "$page"
+done < <(cd "$source" && find README.md CHANGELOG.md LICENSE-* -type f
+    cd "$source" && find analyzer collector formats -name '*.md' -o -path '*/docs/*.png')
 
 # The Python package, for `pip install PREFIX/share/laggard/python`.
 (cd "$source/formats" && find python -type f ! -path '*/__pycache__/*' ! -path '*.egg-info/*') |
     while read -r file; do
         put 644 "$source/formats/$file" "share/laggard/$file"
     done
+sed -i 's,](\.\./,](../../doc/laggard/formats/,g' "$root/share/laggard/python/README.md"
 
 if [ -f "$built/third-party.txt" ]; then
     put 644 "$built/third-party.txt" share/doc/laggard/third-party.txt

@@ -76,6 +76,30 @@ fn no_two_findings_have_the_same_place() {
     }
 }
 
+/// Rank 0 computes twice before the same line of a wrapper, which two lines call.
+#[test]
+fn no_two_root_causes_read_alike() {
+    let mut r = ranks(2);
+    r[0].wrapped(120, &[9, 91, 200]);
+    r[0].wrapped(121, &[9, 95, 200]);
+    r[1].recv(40, 0, 5, 3 * MS, 6 * MS);
+    r[0].send(30, 1, 5, 4 * MS, 5 * MS);
+    for (at, wrapper) in [(100, 120), (200, 121)] {
+        r[1].recv(40, 0, 5, (at - 90) * MS, (at - at / 50) * MS);
+        r[0].isend(wrapper, 1, 9, (at - at / 20) * MS);
+        r[0].send(30, 1, 5, (at - at / 25) * MS, (at - at / 50) * MS);
+    }
+    let said = analyze(r).root_causes.unwrap();
+    let said: Vec<String> = said.iter().take(2).map(words::root_cause).collect();
+    let before = |line| {
+        format!(
+            "rank 0 computed between MPI_Send at app.c:30 work and MPI_Isend at app.c:{line} work \
+             via app.c:9 work"
+        )
+    };
+    assert_eq!(said, [before(91), before(95)]);
+}
+
 /// A message to itself that comes too late, and one to another rank.
 #[test]
 fn a_rank_that_waits_for_itself_does_so_in_words() {

@@ -580,9 +580,28 @@ fn the_next_bottleneck_is_on_the_critical_path() {
     let path = prediction.recorded.critical_path.iter();
     let whole: f64 = path.map(|stretch| stretch.time_s).sum();
     assert!((whole - prediction.recorded.time_s).abs() < 1e-9, "{whole}");
-    let text = laggard_whatif::render(&prediction);
+    let text = laggard_whatif::render(&prediction, 140);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted = "Then the next bottleneck is: rank 2 computes between MPI_Init at app.c:1 work and \
          MPI_Barrier at app.c:10 work, 20.0 ms of the critical path.";
+    assert!(text.contains(wanted), "{text}");
+}
+
+/// Start-up is apart, however long it takes.
+#[test]
+fn start_up_is_no_bottleneck() {
+    let mut r = ranks(2);
+    for (rank, calls) in r.iter_mut().enumerate() {
+        calls.call(1, init(), 0, 100 * MS);
+        let enter = (110 + 10 * rank as u64) * MS;
+        calls.collective(10, number::MPI_Barrier, 0, enter, 121 * MS);
+        calls.call(40, finalize(), 122 * MS, 200 * MS);
+    }
+    let prediction = predicted(r, &[("speed_up", "rank:1=1")]).unwrap();
+    let longest = &prediction.recorded.critical_path[0];
+    assert_eq!(longest.operation, "MPI_Init");
+    let text = laggard_whatif::render(&prediction, 140);
+    let wanted = "bottleneck is: rank 1 computes between MPI_Init at app.c:1 work and MPI_Barrier";
     assert!(text.contains(wanted), "{text}");
 }
 

@@ -105,7 +105,7 @@ fn the_second_cause_of_a_chain_is_left() {
     let causes = prediction.scenarios[0].root_causes.as_ref();
     let percent = causes.map(|causes| causes[0].percent.round());
     assert_eq!(percent, Some((100.0f64 * 20.0 / 45.0).round()));
-    let text = laggard_whatif::render(&prediction);
+    let text = laggard_whatif::render(&prediction, 140);
     let wanted = "(20.0 ms): rank 1 computed between MPI_Recv at app.c:20 work and MPI_Send at app.c:11 work\n";
     assert_eq!(text.matches(wanted).count(), 2, "{text}");
 }
@@ -115,7 +115,7 @@ fn without_its_only_cause_a_chain_has_none() {
     let (recorded, prediction) = predicted(chain(0, 0), &[("without_cause", "1")]);
     assert_eq!(told(&recorded), [("0", "computation", 1, 10, 58_000)]);
     assert_eq!(of(&prediction, 0), []);
-    let text = laggard_whatif::render(&prediction);
+    let text = laggard_whatif::render(&prediction, 140);
     assert!(!text.contains("root causes of waiting"), "{text}");
 }
 
@@ -210,7 +210,7 @@ fn where_calls_are_gone_nobody_knows_when_ranks_met() {
     assert_eq!(told(&recorded), [("2", "computation", 1, 10, 40_000)]);
     assert_eq!(prediction.scenarios[0].root_causes, None);
     assert_eq!(of(&prediction, 1), []);
-    let text = laggard_whatif::render(&prediction);
+    let text = laggard_whatif::render(&prediction, 140);
     assert!(text.contains("left out where calls"), "{text}");
 }
 

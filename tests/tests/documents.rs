@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
+use laggard_tests::folders;
 use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT};
 
@@ -41,12 +42,15 @@ fn files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
 }
 
 fn documents() -> Documents {
-    let root = root();
+    documents_below(&root())
+}
+
+fn documents_below(root: &Path) -> Documents {
     let mut found = Vec::new();
-    files(&root, "md", &mut found);
+    files(root, "md", &mut found);
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a document");
-        let path = path.strip_prefix(&root).expect("a path below the root");
+        let path = path.strip_prefix(root).expect("a path below the root");
         (path.to_owned(), text)
     };
     found.into_iter().map(read).collect()
@@ -264,6 +268,23 @@ fn every_link_leads_somewhere() {
     let root = root();
     let broken = broken_links(&documents(), |path| root.join(path).exists());
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
+}
+
+/// What a page links to is installed with it: readers need no clone.
+#[test]
+fn every_link_of_the_installed_book_leads_somewhere() {
+    let bench = Bench::beside("installed_book");
+    let mut script = Command::new(root().join("analyzer/packaging/install.sh"));
+    script.arg("install").arg(folders::target());
+    script.env("PREFIX", &bench.dir).env_remove("DESTDIR");
+    process::run(&mut script, TIMEOUT, &bench.path("said")).expect_success();
+    let share = bench.path("share");
+    let documents = documents_below(&share);
+    let broken = broken_links(&documents, |path| share.join(path).exists());
+    for page in ["doc/laggard/README.md", "laggard/python/README.md"] {
+        assert!(documents.contains_key(Path::new(page)), "{page}");
+    }
+    assert_eq!(broken, [""; 0]);
 }
 
 /// ARCHITECTURE.md says that paths which begin at no folder of the repository are of the engine.

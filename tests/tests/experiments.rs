@@ -192,6 +192,21 @@ fn revisions() {
         let same = result(&bench, "compare", &["before-1", "before-1-1.json"]);
         assert_eq!(same["noise"]["evidence"], "threshold");
         assert_eq!(same["totals"][0]["changes"][0]["verdict"], "same");
+        // So does a directory of such directories.
+        fs::create_dir(bench.path("both")).expect("a directory");
+        for number in ["1", "2"] {
+            let (trace, to) = (format!("before-{number}"), format!("both/{number}"));
+            fs::create_dir(bench.path(&to)).expect("a directory");
+            for file in fs::read_dir(bench.path(&trace)).expect("a trace") {
+                let file = file.expect("a file").path();
+                let name = file.file_name().expect("a name");
+                fs::copy(&file, bench.path(&to).join(name)).expect("a copy");
+            }
+            let report = bench.path(&format!("before-{number}-1.json"));
+            fs::copy(report, bench.path(&to).join("report.json")).expect("a copy");
+        }
+        let both = result(&bench, "compare", &["both", &lists[1]]);
+        assert_eq!(both["totals"], found["totals"]);
         let refused = laggard(&bench, &["compare", "before-1,before-1", "after-1-1.json"]);
         assert_eq!(refused.code, Some(1));
         assert!(refused.stderr.contains("is given twice"), "{refused}");

@@ -170,6 +170,12 @@ fn a_real_report_is_a_page_that_sorts_and_filters() {
     );
     timelines(&mut browser, findings);
     roots(&mut browser, &report);
+    let broken = "[...document.querySelectorAll('#about th')].filter((head) => {
+        const words = document.createRange();
+        words.selectNodeContents(head);
+        return words.getClientRects().length > 1;
+    }).map((head) => head.textContent)";
+    assert_eq!(browser.value(broken), serde_json::json!([]));
     let source = browser.value("document.querySelector('#finding-1 .here').textContent");
     let line = findings[0]["location"]["line"].to_string();
     let source = source.as_str().expect("a line");
@@ -282,6 +288,20 @@ fn roots(browser: &mut Browser, report: &Value) {
     let first = first.as_str().expect("a text");
     let hint = roots[0]["hints"][0].as_str().expect("a hint");
     assert!(first.starts_with("rc1") && first.contains(hint), "{first}");
+
+    // Those that cause little are shown when they are linked to.
+    let percents = roots
+        .iter()
+        .map(|root| root["percent"].as_f64().expect("a share"));
+    let notable = percents.filter(|percent| *percent >= 1.0).count();
+    let shown = "#roots tbody tr:not([hidden])";
+    assert!(roots.len() > notable.max(5), "{}", roots.len());
+    assert_eq!(count(browser, shown), notable.max(5) as u64);
+    let last = roots.len().min(50);
+    browser.value(&format!(
+        "location.hash = 'rc{last}'; dispatchEvent(new Event('hashchange')); 0"
+    ));
+    assert_eq!(count(browser, shown), last as u64);
 }
 
 /// Columns sort by keyboard.

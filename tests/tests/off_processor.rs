@@ -14,7 +14,6 @@ const PART: f64 = 20e6;
 /// What the program says, what its trace says of rank 0 before its sends, and the report.
 struct Run {
     said: Value,
-    ticks_per_ns: f64,
     sends: Vec<String>,
     report: Value,
 }
@@ -42,13 +41,10 @@ impl Run {
                 "{agents} agents"
             );
         }
-        let file = fs::read(trace.join("rank000000.thread000.lgt")).expect("a file");
-        let rate = u64::from_le_bytes(file[48..56].try_into().expect("8 bytes"));
         let dump = bench.dump(&trace);
         let sends = dump.lines().filter(|line| line.contains("MPI_Send"));
         Run {
             said: said.expect("what the program says"),
-            ticks_per_ns: rate as f64 / 1e9,
             sends: sends.map(str::to_owned).collect(),
             report: first.expect("root causes"),
         }
@@ -58,7 +54,7 @@ impl Run {
         self.said[what].as_f64().expect("a number")
     }
 
-    /// Sum over all sends, ticks or a number.
+    /// Sum over all sends, µs or a number.
     fn sum(&self, name: &str) -> f64 {
         let words = self.sends.iter().flat_map(|line| line.split_whitespace());
         let values = words.filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
@@ -69,7 +65,7 @@ impl Run {
 
     /// The same, ns.
     fn ns(&self, name: &str) -> f64 {
-        self.sum(&format!("{name}_ticks")) / self.ticks_per_ns
+        1e3 * self.sum(&format!("{name}_us"))
     }
 
     /// Waiting that rank 0 starts by this, ns.

@@ -124,6 +124,11 @@ fn reports_say_what_root_causes_gain() {
             (percent - 100.0 * gain / measured).abs() < 0.5,
             "{percent} {gain} {measured}"
         );
+        // And so does a replay that is asked for.
+        let asked = ["--without-cause", "1", "--report", "report-1.json"];
+        let asked = result(&bench, &bench.path("trace"), &asked);
+        let asked = seconds(&asked, "/scenarios/0/gain_percent");
+        assert!((percent - asked).abs() < 0.01, "{percent} {asked}");
         let [serialization, transfer, communication] =
             ["serialization", "transfer", "communication"]
                 .map(|part| seconds(&report, &format!("/efficiency/{part}")));

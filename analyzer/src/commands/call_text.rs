@@ -26,13 +26,14 @@ pub fn seconds(ns: i64) -> String {
     format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// Writes ` key=value` pairs.
+/// Writes ` key=value` pairs. `microseconds` turns ticks of the location's clock into times.
 pub fn write(
     out: &mut impl Write,
     event: &Event,
     signature: &Signature,
     definitions: &Definitions,
     posts: &Posts,
+    microseconds: impl Fn(u64) -> f64,
 ) -> io::Result<()> {
     let (send, receive) = (event.send(signature), event.receive(signature));
     if signature.has(flags::COLLECTIVE) {
@@ -94,7 +95,7 @@ pub fn write(
         write!(out, " repeated={calls}")?;
     }
     if let Some(ticks) = event.off {
-        write!(out, " off_ticks={ticks}")?;
+        write!(out, " off_us={:.3}", microseconds(ticks))?;
     }
     let Beside {
         blocked,
@@ -102,13 +103,16 @@ pub fn write(
         kernel,
         faults: [minor, major],
     } = event.beside;
-    for (name, number) in [
-        ("blocked_ticks", blocked),
-        ("preempted_ticks", preempted),
-        ("kernel_ticks", kernel),
-        ("minor_faults", minor.into()),
-        ("major_faults", major.into()),
+    for (name, ticks) in [
+        ("blocked", blocked),
+        ("preempted", preempted),
+        ("kernel", kernel),
     ] {
+        if ticks > 0 {
+            write!(out, " {name}_us={:.3}", microseconds(ticks))?;
+        }
+    }
+    for (name, number) in [("minor_faults", minor), ("major_faults", major)] {
         if number > 0 {
             write!(out, " {name}={number}")?;
         }
@@ -262,7 +266,15 @@ mod tests {
 
     fn text(signature: Signature, event: Event, definitions: &Definitions, posts: u64) -> String {
         let mut out = Vec::new();
-        write(&mut out, &event, &signature, definitions, &Posts(posts)).unwrap();
+        write(
+            &mut out,
+            &event,
+            &signature,
+            definitions,
+            &Posts(posts),
+            |ticks| ticks as f64,
+        )
+        .unwrap();
         String::from_utf8(out).unwrap()
     }
 

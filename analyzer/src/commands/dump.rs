@@ -171,7 +171,19 @@ impl<'a> Listing<'a> {
         )?;
         match signature.operation {
             REGION => self.region(out, signature)?,
-            _ => call_text::write(out, event, signature, definitions, &self.posts)?,
+            _ => {
+                // Times before the call.
+                let before = |ticks| self.traced.ns(event.enter.saturating_sub(ticks));
+                let microseconds = |ticks| (before(0) - before(ticks)) as f64 / 1e3;
+                call_text::write(
+                    out,
+                    event,
+                    signature,
+                    definitions,
+                    &self.posts,
+                    microseconds,
+                )?
+            }
         }
         if !signature.has(flags::PART) {
             writeln!(out, "  {}", self.place(signature.call_path))?;

@@ -57,7 +57,7 @@ fn inside(file: PathBuf) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// The runs of one revision or size: reports joined by commas, or a directory of reports.
+/// The runs of one revision or size: reports joined by commas, or a directory of reports or of traces.
 ///
 /// # Errors
 /// If one of them is no report.
@@ -83,16 +83,20 @@ pub fn runs(words: &str) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// What a path stands for: itself, the report of a trace, or all reports in a directory.
+/// What a path stands for: itself, the report of a trace, or all reports in a directory, else those of
+/// all traces in it.
 fn repeats(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() || path.join(REPORT).exists() || traces::holds_locations(path) {
         return Ok(vec![file(path)?]);
     }
     let mut files: Vec<PathBuf> = traces::files(path, "json").collect();
     files.sort();
-    match files.is_empty() {
-        // Says what is missing.
-        true => Ok(vec![file(path)?]),
-        false => files.into_iter().map(inside).collect(),
+    if !files.is_empty() {
+        return files.into_iter().map(inside).collect();
+    }
+    match &traces::below(path)[..] {
+        // Says what is missing, or which trace it takes.
+        [] | [_] => Ok(vec![file(path)?]),
+        several => several.iter().map(|trace| of_trace(trace)).collect(),
     }
 }

@@ -110,7 +110,7 @@ fn began(trace: &Path) -> Option<SystemTime> {
 }
 
 /// The traces in directories below one, by name. Links are not followed.
-fn below(directory: &Path) -> Vec<PathBuf> {
+pub fn below(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let mut found: Vec<PathBuf> = directories

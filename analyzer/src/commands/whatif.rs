@@ -33,7 +33,7 @@ pub fn what_if(options: &WhatIf) -> Result<ExitCode> {
         file::write(path, json.as_bytes(), results::RESULT, is_ours)?;
     }
     match options.format {
-        PlainFormat::Text => screen::print(&render(&prediction))?,
+        PlainFormat::Text => screen::print(&render(&prediction, screen::width()))?,
         PlainFormat::Json => screen::print_json(&json)?,
         PlainFormat::None => {}
     }

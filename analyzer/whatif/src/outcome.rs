@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use laggard_engine::events::Events;
 use laggard_report::{RootCause, SourceLocation, percent, ratio, seconds};
-use laggard_trace::calls;
+use laggard_trace::calls::{self, Shape};
 use serde::Serialize;
 
 use crate::columns::UNCHANGED;
@@ -51,7 +51,7 @@ pub struct Outcome {
     pub time_s: f64,
     /// Less than as recorded.
     pub gain_s: f64,
-    /// Of the recorded time.
+    /// Of the time between start-up and shut-down, as all shares of a report.
     pub gain_percent: f64,
     /// Time in calls in which they waited for others, all locations.
     pub waiting_s: f64,
@@ -85,6 +85,9 @@ pub struct Stretch {
     pub after: Option<After>,
     /// Time on the path.
     pub time_s: f64,
+    /// Whether it is a call that starts up or shuts down.
+    #[serde(skip)]
+    pub is_apart: bool,
 }
 
 /// A call.
@@ -131,6 +134,11 @@ pub struct Wait {
 /// What a replay says.
 pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) -> Prediction {
     let recorded = outcome(events, replayed, UNCHANGED);
+    let measured = time(measured(
+        replayed,
+        &main_threads(events, replayed),
+        UNCHANGED,
+    ));
     let all = scenarios.iter().enumerate().map(|(at, scenario)| {
         let found = outcome(events, replayed, replayed.columns.of(at));
         let gain = recorded.time_s - found.time_s;
@@ -138,7 +146,7 @@ pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) 
             name: scenario.name.clone(),
             changes: scenario.changes.iter().map(Change::text).collect(),
             gain_s: gain,
-            gain_percent: percent(gain, recorded.time_s),
+            gain_percent: percent(gain, measured),
             ..found
         }
     });
@@ -162,11 +170,8 @@ fn outcome(events: &Events, replayed: &Replayed, column: usize) -> Outcome {
     let begin = (0..lanes.len()).map(|at| events.place(at).first_ns).min();
     let last = lanes.iter().map(|lane| lane.last[column]).max();
     let waited = lanes.iter().map(|lane| lane.waited[column]);
-    let main = || {
-        let first = |at: &usize| events.place(*at).thread == 0;
-        (0..lanes.len()).filter(first)
-    };
-    let least = main().min_by_key(|&at| lanes[at].waited[column]);
+    let main = main_threads(events, replayed);
+    let least = main.iter().min_by_key(|&&at| lanes[at].waited[column]);
     let mut waits: Vec<(&WaitKey, i64)> = replayed
         .waits
         .iter()
@@ -178,8 +183,8 @@ fn outcome(events: &Events, replayed: &Replayed, column: usize) -> Outcome {
     Outcome {
         time_s: time(last.unwrap_or(0) - begin.unwrap_or(0)),
         waiting_s: time(waited.sum()),
-        efficiency: efficiency(replayed, &main().collect::<Vec<_>>(), column),
-        least_waiting_rank: least.map_or(0, |at| events.place(at).rank),
+        efficiency: efficiency(replayed, &main, column),
+        least_waiting_rank: least.map_or(0, |&at| events.place(at).rank),
         waits: waits
             .into_iter()
             .map(|(key, sum)| wait(events, key, sum))
@@ -189,15 +194,22 @@ fn outcome(events: &Events, replayed: &Replayed, column: usize) -> Outcome {
     }
 }
 
+/// The first threads of the ranks.
+fn main_threads(events: &Events, replayed: &Replayed) -> Vec<usize> {
+    let all = 0..replayed.lanes.len();
+    all.filter(|&at| events.place(at).thread == 0).collect()
+}
+
+/// Time between start-up and shut-down, ns.
+fn measured(replayed: &Replayed, main: &[usize], column: usize) -> i64 {
+    let lanes = || main.iter().map(|&at| &replayed.lanes[at]);
+    let end = lanes().map(|lane| lane.end[column]).max();
+    let begin = lanes().map(|lane| lane.begin[column]).min();
+    end.unwrap_or(0) - begin.unwrap_or(0)
+}
+
 fn efficiency(replayed: &Replayed, main: &[usize], column: usize) -> Efficiency {
-    let wall = |column: usize| {
-        let end = main.iter().map(|&at| replayed.lanes[at].end[column]).max();
-        let begin = main
-            .iter()
-            .map(|&at| replayed.lanes[at].begin[column])
-            .min();
-        (end.unwrap_or(0) - begin.unwrap_or(0)) as f64
-    };
+    let wall = |column: usize| measured(replayed, main, column) as f64;
     let computed = || main.iter().map(|&at| replayed.lanes[at].computed[column]);
     let most = computed().max().unwrap_or(0) as f64;
     let mean = computed().sum::<i64>() as f64 / main.len().max(1) as f64;
@@ -239,9 +251,15 @@ fn critical_path(events: &Events, replayed: &Replayed, column: usize) -> Vec<Str
             location: place,
             after: before.as_ref().map(call),
             time_s: time(sum),
+            is_apart: before.is_none() && is_apart(site.0),
         }
     };
     found.into_iter().map(stretch).collect()
+}
+
+fn is_apart(operation: u16) -> bool {
+    let shape = calls::call(operation).map(|call| call.shape);
+    matches!(shape, Some(Shape::Init | Shape::Finalize))
 }
 
 fn wait(events: &Events, (waiting, (late, site)): &WaitKey, sum: i64) -> Wait {

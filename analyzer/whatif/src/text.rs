@@ -3,13 +3,31 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use laggard_report::units::{duration, percent, plural};
+use laggard_report::layout::{columns, duration, percent, plural, wrap};
 use laggard_report::{RootCause, SourceLocation, words};
 
-use crate::outcome::{Outcome, Prediction, Stretch, Wait};
+use crate::outcome::{Outcome, Prediction, Stretch};
 
-/// The text of a prediction.
-pub fn render(prediction: &Prediction) -> String {
+/// The text of a prediction, for an output of this width.
+pub fn render(prediction: &Prediction, width: usize) -> String {
+    let columns = columns(width);
+    let lines = text(prediction);
+    lines.lines().map(|line| fitted(line, columns)).collect()
+}
+
+/// A line, broken where it does not fit. What follows is indented further.
+fn fitted(line: &str, columns: usize) -> String {
+    let start = line.len() - line.trim_start().len();
+    let further = if start > 0 { start + 2 } else { start };
+    let lines = wrap(line, columns.saturating_sub(further));
+    let indented = lines.iter().enumerate().map(|(at, line)| {
+        let indent = if at == 0 { start } else { further };
+        format!("{:indent$}{line}\n", "")
+    });
+    indented.collect()
+}
+
+fn text(prediction: &Prediction) -> String {
     let name = Path::new(&prediction.program).file_name();
     let name = name.map_or("run".into(), |name| name.to_string_lossy());
     let recorded = &prediction.recorded;
@@ -57,7 +75,7 @@ fn one(outcome: &Outcome) -> String {
         false => ("loses", -outcome.gain_s),
     };
     let mut text = format!(
-        "\n{}: {what} {} ({}), {} instead of {}\n",
+        "\n{}: {what} {} ({}, start-up and shut-down apart), {} instead of {}\n",
         outcome.name,
         duration(gain),
         percent(outcome.gain_percent.abs()),
@@ -76,14 +94,15 @@ fn one(outcome: &Outcome) -> String {
                 "   Then {} of {} waiting are in {}, for rank {} before {}; rank {} waits least.",
                 duration(first.severity_s),
                 duration(outcome.waiting_s),
-                waiting(first),
+                place(&first.operation, &first.location),
                 first.late_rank,
                 place(&first.late_operation, &first.late_location),
                 outcome.least_waiting_rank,
             );
         }
     }
-    if let Some(first) = outcome.critical_path.first() {
+    let mut path = outcome.critical_path.iter();
+    if let Some(first) = path.find(|stretch| !stretch.is_apart) {
         let _ = writeln!(text, "   {}", bottleneck(first));
     }
     text.push_str(&root_causes(
@@ -125,24 +144,8 @@ fn bottleneck(of: &Stretch) -> String {
     )
 }
 
-fn waiting(wait: &Wait) -> String {
-    place(&wait.operation, &wait.location)
-}
-
 fn place(operation: &str, location: &SourceLocation) -> String {
-    let file = Path::new(&location.file).file_name();
-    match file {
-        Some(file) if location.line > 0 => {
-            let file = file.to_string_lossy();
-            format!(
-                "{operation} at {file}:{} {}",
-                location.line, location.function
-            )
-        }
-        _ => format!("{operation} {}", location.function)
-            .trim_end()
-            .to_owned(),
-    }
+    format!("{operation} at {}", words::place(location))
 }
 
 fn efficiency(outcome: &Outcome) -> String {

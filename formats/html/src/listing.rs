@@ -31,8 +31,9 @@ pub enum Column<'l> {
 pub type Row<'r> = (Option<&'r str>, Markup);
 
 impl Listing<'_> {
-    /// The section with these of `all` rows; nothing if there are none.
-    pub fn markup(&self, rows: &[Row], all: usize) -> Markup {
+    /// The section with these of `all` rows; nothing if there are none. The script hides those after
+    /// the first `shown` until somebody asks.
+    pub fn markup(&self, rows: &[Row], all: usize, shown: usize) -> Markup {
         let title = format!("{}-title", self.id);
         html! {
             @if !rows.is_empty() {
@@ -46,7 +47,7 @@ impl Listing<'_> {
                             }
                             tbody {
                                 @for (at, (id, cells)) in rows.iter().enumerate() {
-                                    tr id=[id] data-number=(at) { (cells) }
+                                    tr id=[id] data-number=(at) data-small[at >= shown] { (cells) }
                                 }
                             }
                         }

@@ -45,6 +45,30 @@
     }
   }
 
+  // Rows of little weight are shown when somebody asks, or follows a link to one.
+  for (const table of all("table[data-sorts]")) {
+    const small = all("tr[data-small]", table);
+    if (small.length === 0) continue;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Show " + small.length + " smaller ones";
+    const show = (shown) => {
+      small.forEach((row) => { row.hidden = !shown; });
+      button.hidden = shown;
+    };
+    button.addEventListener("click", () => show(true));
+    const openTarget = () => {
+      const row = small.find((one) => one.id && one.id === location.hash.slice(1));
+      if (!row) return;
+      show(true);
+      row.scrollIntoView();
+    };
+    table.after(button);
+    show(false);
+    addEventListener("hashchange", openTarget);
+    openTarget();
+  }
+
   // The tree of call paths: rows open and close, by mouse and by keyboard, as WAI-ARIA has it for
   // tree grids.
   for (const table of all("table[data-tree]")) {

@@ -8,6 +8,9 @@ use crate::text::{amount, sentence};
 
 /// Most activities listed.
 const LISTED: usize = 50;
+/// Activities shown at first: so many, and all with this share of the path.
+const SHOWN: usize = 5;
+const NOTABLE: f64 = 0.01;
 /// Size of the curve, in its own units.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 100.0;
@@ -21,7 +24,7 @@ pub fn section(report: &Report) -> Markup {
                 h2 #path-title { "Critical path" }
                 p.soft {
                     "Only what is on it makes the run shorter: "
-                    (duration(path.length_s)) ", mostly on "
+                    (duration(path.length_s)) ", start-up included, mostly on "
                     (ranks(report)) "."
                 }
                 @if let Some(load) = &report.parallelism {
@@ -104,8 +107,9 @@ fn of_phase(number: usize, phase: &PathPhase) -> Markup {
 }
 
 fn activity(number: usize, row: &PathRow) -> Markup {
+    let is_small = number >= SHOWN && row.share < NOTABLE;
     html! {
-        tr data-number=(number) {
+        tr data-number=(number) data-small[is_small] {
             (time(row.seconds))
             (part(row.share))
             (part(row.weight_share))

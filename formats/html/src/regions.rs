@@ -31,7 +31,7 @@ pub fn section(report: &Report) -> Markup {
             Number("Longest call"),
         ],
     };
-    listing.markup(&rows, report.regions.len())
+    listing.markup(&rows, report.regions.len(), LISTED)
 }
 
 fn cells(region: &Region) -> Markup {

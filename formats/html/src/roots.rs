@@ -11,6 +11,8 @@ use crate::text::sentence;
 
 /// Most root causes listed.
 const LISTED: usize = 50;
+/// Root causes shown at first, also if they cause little.
+const SHOWN: usize = 5;
 /// Most waiting calls listed for each.
 const VICTIMS: usize = 3;
 /// Most hints of each.
@@ -44,7 +46,13 @@ pub fn section(report: &Report) -> Markup {
             Plain("Findings"),
         ],
     };
-    listing.markup(&rows, all.len())
+    let notable = all.iter().filter(|root| is_notable(root)).count();
+    listing.markup(&rows, all.len(), notable.max(SHOWN))
+}
+
+/// Whether it is shown at first, with hints.
+fn is_notable(root: &RootCause) -> bool {
+    root.percent >= words::NOTABLE_PERCENT
 }
 
 /// Whether this is `rc` and a number: others' reports are not trusted.
@@ -71,7 +79,7 @@ fn cells(report: &Report, root: &RootCause) -> Markup {
             @if let Some(gain) = words::gain(root) {
                 div { (sentence(&gain)) }
             }
-            @for hint in root.hints.iter().take(HINTS) {
+            @for hint in root.hints.iter().take(HINTS).filter(|_| is_notable(root)) {
                 div.soft { "Try: " (sentence(hint)) }
             }
         }

@@ -238,6 +238,14 @@ fn the_headline_names_the_cause_and_who_only_passes_it_on() {
                 as the others before MPI_Send at exchange.c:137 exchange_halo. Ranks 1-3 wait in \
                 MPI_Recv at exchange.c:142 exchange_halo; rank 2 only passes the delay on.";
     assert!(text.contains(said), "{text}");
+    // Nobody else waits for rank 2: then it passes the delay back to rank 0.
+    let mut two = report.clone();
+    for found in &mut two.bottlenecks {
+        found.ranks.retain(|share| matches!(share.rank, 0 | 2));
+    }
+    let text = words(&two);
+    assert!(text.contains("exchange_halo."), "{text}");
+    assert!(!text.contains("passes the delay on"), "{text}");
     let roots = report.root_causes.as_mut().unwrap();
     roots[0].severity_s = report.locations.iter().map(|l| l.wait_s).sum();
     roots[0].rank_set = "0,2".to_owned();

@@ -162,25 +162,33 @@ pub fn matrix_is_complete(browser: &mut Browser, report: &Value) {
         .iter()
         .map(|cell| names.map(|name| whole(name, &cell[name])).to_vec());
     assert_eq!(shown.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-    let longest = cells
-        .iter()
-        .max_by_key(|cell| whole("_s", &cell["waiting_s"]));
-    let longest = longest.expect("a cell");
     let ranks = report["rank_matrix"]["ranks_per_cell"]
         .as_u64()
         .expect("ranks");
-    let place = |name: &str| longest[name].as_u64().expect("a rank") / ranks;
+    // The longest first. A cell may lie between the points that a mouse can be at.
+    let mut cells = cells.to_vec();
+    cells.sort_by_key(|cell| std::cmp::Reverse(whole("_s", &cell["waiting_s"])));
+    let place = |cell: &Value, name: &str| cell[name].as_u64().expect("a rank") / ranks;
+    let places: Vec<[u64; 2]> = cells
+        .iter()
+        .map(|cell| [place(cell, "to"), place(cell, "from")])
+        .collect();
     let told = browser.value(&format!(
         "(() => {{ const figure = document.querySelector('figure.matrix'); \
          const ground = figure.querySelector('canvas, .ground').getBoundingClientRect(); \
          const size = Number(figure.dataset.rows); \
-         const at = (start, length, cell) => start + (cell + 0.5) * length / size; \
+         const point = (start, length, cell) => {{ \
+           const [from, to] = [start + cell * length / size, start + (cell + 1) * length / size]; \
+           return Math.ceil(from + 0.01) < to - 0.01 ? Math.ceil(from + 0.01) : undefined; }}; \
+         const points = {places:?}.map(([column, row]) => [ \
+           point(ground.left, ground.width, column), point(ground.top, ground.height, row)]); \
+         const at = points.findIndex(([x, y]) => x !== undefined && y !== undefined); \
          figure.dispatchEvent(new MouseEvent('mousemove', {{ \
-           clientX: at(ground.left, ground.width, {}), clientY: at(ground.top, ground.height, {}) }})); \
-         return document.querySelector('form[data-of-matrix] output').textContent; }})()",
-        place("to"),
-        place("from"),
+           clientX: points[at][0], clientY: points[at][1] }})); \
+         return [at, document.querySelector('form[data-of-matrix] output').textContent]; }})()"
     ));
+    let longest = &cells[told[0].as_u64().expect("a cell") as usize];
+    let told = &told[1];
     let told = told.as_str().expect("a text");
     let messages = format!(
         ": {} messages, {} bytes; waited ",

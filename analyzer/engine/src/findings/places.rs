@@ -178,10 +178,12 @@ impl Places {
         lines
     }
 
-    /// From now on, adds callers to these call paths where lines alone do not differ.
+    /// From now on, adds callers to these call paths where lines alone do not differ, and not to call
+    /// paths that have some already.
     pub fn tell_apart(&mut self, mut keys: Vec<PathKey>) {
         keys.sort_unstable();
         keys.dedup();
+        keys.retain(|key| self.callers.get(key).is_none_or(Vec::is_empty));
         let paths = keys.into_iter().map(|key| {
             let lines = self.lines(key).into_iter().map(|(line, _)| line);
             (callers(&lines.collect::<Vec<_>>()), key)
@@ -191,10 +193,9 @@ impl Places {
             line: line.line,
             function: line.function,
         };
-        self.callers = told_by(paths.collect())
-            .into_iter()
-            .map(|(key, lines)| (key, lines.into_iter().map(caller).collect()))
-            .collect();
+        let told = told_by(paths.collect()).into_iter();
+        self.callers
+            .extend(told.map(|(key, lines)| (key, lines.into_iter().map(caller).collect())));
         self.known.clear();
     }
 

@@ -1,12 +1,12 @@
 //! Root causes as rows of the report.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use laggard_patterns::{PatternId, rules};
 use laggard_report::{
     DelayCosts, RootCause, RootRank, RootShare, RootSite, SourceLocation, Victim, WaitClass,
-    percent, rank_ranges,
+    percent, rank_ranges, words,
 };
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
@@ -103,6 +103,12 @@ impl Traced {
             roots: Vec::new(),
             of: FxHashMap::default(),
         };
+        let share = |root: &Root| percent(ns(root.all()), measured);
+        let notable = all
+            .iter()
+            .take(MOST)
+            .filter(|(_, root)| share(root) >= words::NOTABLE_PERCENT);
+        tell_apart(notable.map(|(activity, _)| **activity), places);
         let mut unlisted = 0u128;
         for (at, (activity, root)) in all.into_iter().enumerate() {
             for (victim, (amount, _)) in &root.victims {
@@ -114,7 +120,7 @@ impl Traced {
                 of.push((at, *amount));
             }
             let started = Started::new(activity, root);
-            if at < MOST && percent(ns(root.all()), measured) >= LEAST_PERCENT {
+            if at < MOST && share(root) >= LEAST_PERCENT {
                 let most = started.most();
                 let mut named: Vec<u32> = most.iter().map(|(rank, _)| *rank).collect();
                 named.sort_unstable();
@@ -132,7 +138,7 @@ impl Traced {
                     direct_s: seconds(root.direct),
                     indirect_s: seconds(root.indirect),
                     severity_s: seconds(root.all()),
-                    percent: percent(ns(root.all()), measured),
+                    percent: share(root),
                     because: reasons::of_root(
                         activity.kind,
                         &operation(activity.begin),
@@ -251,6 +257,25 @@ fn ns(amount: u128) -> f64 {
 fn seconds(amount: u128) -> f64 {
     let ns = i128::try_from(amount / UNIT as u128);
     laggard_report::seconds(ns.unwrap_or(i128::MAX))
+}
+
+/// Root causes that would read alike get callers: of the calls that end them, else of both calls.
+fn tell_apart(notable: impl Iterator<Item = Activity>, places: &mut Places) {
+    let mut alike: BTreeMap<_, Vec<Activity>> = BTreeMap::new();
+    for activity in notable {
+        let mut reads = |site: Site| (site.0, words::place(&place(site, places)));
+        let (begin, until) = (reads(activity.begin), reads(activity.until));
+        let same = alike.entry((activity.kind, begin, until)).or_default();
+        same.push(activity);
+    }
+    for same in alike.into_values().filter(|same| same.len() > 1) {
+        let paths = |of: fn(&Activity) -> Site| same.iter().map(move |one| of(one).1);
+        let ends: BTreeSet<_> = paths(|one| one.until).collect();
+        let are_enough = ends.len() == same.len();
+        let begins = paths(|one| one.begin).filter(|_| !are_enough);
+        places.tell_apart(begins.collect());
+        places.tell_apart(ends.into_iter().collect());
+    }
 }
 
 pub(super) fn name(activity: &Activity) -> &'static str {

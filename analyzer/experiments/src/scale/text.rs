@@ -213,7 +213,7 @@ fn parts(out: &mut String, scaling: &Scaling, screen: usize, style: Style) {
     let shown = &larger[skipped..];
     let cell = |size: &Size, seconds: f64| {
         let all: f64 = size.parts.iter().map(|part| part.observed_s).sum();
-        let share = laggard_report::percent(seconds, all);
+        let share = tenths(laggard_report::percent(seconds, all));
         (format!("{} {share:5.1}\u{a0}%", lost(seconds)), Tone::Plain)
     };
     let of = |size: &Size, id: &str| {
@@ -352,7 +352,7 @@ fn costs(out: &mut String, size: &Size, top: usize, screen: usize, style: Style)
                     lost(cost.lost_s),
                     laggard_report::layout::tone_of_percent(share(cost)),
                 ),
-                plain(format!("{:.1}", share(cost))),
+                plain(format!("{:.1}", tenths(share(cost)))),
                 plain(duration(cost.observed_s)),
                 plain(duration(cost.expected_s)),
                 plain(what),
@@ -405,4 +405,9 @@ fn regions(out: &mut String, scaling: &Scaling, top: usize, screen: usize, style
     });
     let rows: Vec<Row> = rows.collect();
     table(out, &columns, &rows, screen, style);
+}
+
+/// Rounded to a tenth, and never -0.
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0 + 0.0
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from . import _html
+from ._units import duration, percent
 from .report import Report, table_of
 from .tables import to_html, to_pandas, to_polars
 
@@ -41,10 +42,6 @@ class Answer:
         return f"<p>{_html.text(self.sentence)}</p>{to_html(self.table)}"
 
 
-def _seconds(value: float) -> str:
-    return f"{value:.3g} s"
-
-
 def _share(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole > 0 else 0.0
 
@@ -63,11 +60,11 @@ def who_waits(report: Report) -> Answer:
     rows.sort(key=lambda row: (-row[2], row[0]))
     fields = [("first_rank", _RANK), ("last_rank", _RANK), ("wait_s", _TIME), ("percent", _TIME)]
     table = table_of(fields, [(*row, _share(row[2], report.wait_s)) for row in rows])
-    sentence = f"{report.waiting_percent:.3g} % of the time was spent waiting"
+    sentence = f"{percent(report.waiting_percent)} of rank time is waiting"
     if rows and rows[0][2] > 0:
         first, last, wait = rows[0]
         who = f"rank {first}" if first == last else f"ranks {first}-{last}"
-        sentence += f", longest by {who}: {_seconds(wait)}"
+        sentence += f", longest by {who}: {duration(wait)}"
     return Answer(sentence + ".", table)
 
 
@@ -85,7 +82,7 @@ def for_whom(report: Report) -> Answer:
         return Answer("Nobody waits for another rank.", table)
     rank, waited = rows[0]
     part = _share(waited, all_s)
-    return Answer(f"Rank {rank} is waited for most: {_seconds(waited)}, {part:.3g} %.", table)
+    return Answer(f"Rank {rank} is waited for most: {duration(waited)}, {percent(part)}.", table)
 
 
 def why(report: Report) -> Answer:
@@ -105,8 +102,8 @@ def why(report: Report) -> Answer:
     table = table_of(fields, rows)
     if not rows:
         return Answer("No root cause is known.", table)
-    what, severity, percent, _ = rows[0]
-    return Answer(f"{percent:.3g} % of the time ({_seconds(severity)}): {what}.", table)
+    what, severity, share, _ = rows[0]
+    return Answer(f"{percent(share)} of rank time ({duration(severity)}): {what}.", table)
 
 
 def what_helps(report: Report) -> Answer:
@@ -123,7 +120,7 @@ def what_helps(report: Report) -> Answer:
     if not rows:
         return Answer("There is nothing to try.", table)
     _, hint, gain = rows[0]
-    gained = "" if gain is None else f" The run would be {_seconds(gain)} shorter."
+    gained = "" if gain is None else f" The run would be {duration(gain)} shorter."
     return Answer(f"Try: {hint}{gained}", table)
 
 
@@ -141,4 +138,4 @@ def where(report: Report) -> Answer:
         return Answer("No line of the program loses time.", table)
     (file, line, function, operation), lost = rows[0]
     name = f"{file.rsplit('/', 1)[-1]}:{line} {function}" if file else function
-    return Answer(f"{operation} at {name} loses most: {_seconds(lost)}.", table)
+    return Answer(f"{operation} at {name} loses most: {duration(lost)}.", table)

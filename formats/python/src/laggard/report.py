@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from . import _command, _html, _places
+from ._units import duration, percent
 from .tables import Tables
 
 SCHEMA = "laggard-report/1"
@@ -230,12 +231,12 @@ class Report:
         return _command.run(["show", self.path, "--top", str(top)])
 
     def __repr__(self) -> str:
-        return f"<Report of {self.program}: {self.ranks} ranks, {self.waiting_percent:.3g} % waiting>"
+        return f"<Report of {self.program}: {self.ranks} ranks, {percent(self.waiting_percent)} waiting>"
 
     def _repr_html_(self) -> str:
         title = (
-            f"{self.program}: {self.ranks} ranks, {self.wall_time_s:.3g} s, "
-            f"{self.waiting_percent:.3g} % of the time was spent waiting"
+            f"{Path(self.program).name}: {self.ranks} ranks, {duration(self.wall_time_s)}, "
+            f"{percent(self.waiting_percent)} of rank time is waiting"
         )
         parts = [f"<p><b>{_html.text(title)}</b></p>"]
         if self.root_causes:

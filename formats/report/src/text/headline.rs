@@ -170,21 +170,24 @@ fn longer(root: &RootCause) -> &str {
     longer.filter(is_known).unwrap_or("longer than")
 }
 
-/// Ranks that others wait for because of it, and that mostly wait themselves.
+/// Ranks that mostly wait themselves, and that others than those who cause it wait for.
 fn passing_on(report: &Report, root: &RootCause) -> Vec<u32> {
     let is_of = |found: &&Bottleneck| {
         let first = found.root_causes.first();
         first.is_some_and(|first| first.id == root.id)
     };
     let causes = report.bottlenecks.iter().filter(is_of);
-    let causes = causes.flat_map(|found| &found.causes);
-    let passes = causes.filter(|cause| {
+    let causes = causes.flat_map(|found| found.causes.iter().map(move |cause| (found, cause)));
+    let is_to_blame = |rank| has_rank(&root.rank_set, rank);
+    let passes = causes.filter(|(found, cause)| {
         let waited = cause.wait_s.unwrap_or(0.0);
+        let mut waiting = found.ranks.iter().map(|share| share.rank);
         waited > PASSED_ON * cause.severity_s
             && cause.severity_s >= NOTABLE * root.severity_s
-            && !has_rank(&root.rank_set, cause.rank)
+            && !is_to_blame(cause.rank)
+            && waiting.any(|rank| rank != cause.rank && !is_to_blame(rank))
     });
-    let mut ranks: Vec<u32> = passes.map(|cause| cause.rank).collect();
+    let mut ranks: Vec<u32> = passes.map(|(_, cause)| cause.rank).collect();
     ranks.sort_unstable();
     ranks.dedup();
     ranks

@@ -48,7 +48,7 @@ pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
 /// Unexplained time is in the headline from this share of all time on, percent.
 const MUCH_PERCENT: f64 = 5.0;
 /// The same, if more time is unexplained than waited; and the least root cause with a hint.
-const NOTABLE_PERCENT: f64 = 1.0;
+pub(crate) const NOTABLE_PERCENT: f64 = 1.0;
 /// Start-up and shut-down take about equally long in every run. In runs shorter than this, s, a
 /// share of `MUCH` of all time or more is usual.
 const SHORT_RUN_S: f64 = 10.0;

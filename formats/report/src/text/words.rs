@@ -121,3 +121,5 @@ pub fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
 
 /// Share of all time, percent, below which a finding is not worth a change of the program.
 pub const NEGLIGIBLE_PERCENT: f64 = text::NEGLIGIBLE_PERCENT;
+/// The least share of all time, percent, of a root cause with a hint.
+pub const NOTABLE_PERCENT: f64 = text::NOTABLE_PERCENT;

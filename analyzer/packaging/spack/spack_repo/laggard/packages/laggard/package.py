@@ -1,5 +1,6 @@
+# In an environment of Spack, in the clone:
 # spack repo add analyzer/packaging/spack/spack_repo/laggard
-# spack develop --path $PWD laggard@0.1.0; spack install laggard ^openmpi
+# spack develop --path $PWD laggard@0.1.0; spack add laggard ^openmpi; spack install
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
 
 from spack.package import *
