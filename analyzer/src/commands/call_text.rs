@@ -113,6 +113,9 @@ pub fn write(
             write!(out, " {name}={number}")?;
         }
     }
+    for (path, ticks) in &event.sampled {
+        write!(out, " sampled=path {path}:{ticks}")?;
+    }
     Ok(())
 }
 

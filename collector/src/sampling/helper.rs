@@ -53,10 +53,7 @@ fn start() -> bool {
             return false;
         }
         libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK);
-        libc::pthread_attr_setdetachstate(
-            attributes.as_mut_ptr(),
-            libc::PTHREAD_CREATE_DETACHED,
-        );
+        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
         let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());

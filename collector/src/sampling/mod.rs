@@ -21,7 +21,6 @@ pub use store::Sample;
 use store::Store;
 use timer::Timer;
 
-
 /// What is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {

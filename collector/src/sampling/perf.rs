@@ -108,7 +108,9 @@ impl Ring {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        let ring = PAGES.iter().find_map(|&pages| Ring::map(file as i32, pages));
+        let ring = PAGES
+            .iter()
+            .find_map(|&pages| Ring::map(file as i32, pages));
         let error = io::Error::last_os_error();
         // SAFETY: opened here. A map keeps the event.
         unsafe { libc::syscall(libc::SYS_close, file) };
@@ -206,7 +208,12 @@ impl Ring {
     fn u64_at(&self, at: u64) -> u64 {
         let offset = at as usize & (self.size - 1);
         // SAFETY: records are multiples of 8 bytes, so the word is whole, in the ring.
-        unsafe { self.map.add(self.page + offset).cast::<u64>().read_volatile() }
+        unsafe {
+            self.map
+                .add(self.page + offset)
+                .cast::<u64>()
+                .read_volatile()
+        }
     }
 
     /// Copies bytes of the ring, which goes on at its start.

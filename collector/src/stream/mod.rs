@@ -157,7 +157,9 @@ impl Stream {
             defined: FastSet::default(),
             peers: FastMap::default(),
         });
-        if let (Some(stream), Some(wanted)) = (stream, settings.sampling.filter(|_| settings.records)) {
+        if let (Some(stream), Some(wanted)) =
+            (stream, settings.sampling.filter(|_| settings.records))
+        {
             stream.begin_samples(wanted);
         }
         Ok(())
