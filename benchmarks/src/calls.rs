@@ -86,7 +86,10 @@ fn sampling(bench: &Bench, rounds: usize, raw: &mut Vec<(String, Vec<f64>)>) -> 
     );
     let mut table = Table::new(&title, &["variant", "ms per step", "more than bare"]);
     let mut bare = None;
-    for (runs, variant) in runs(bench, COMPUTE, &variants, rounds)?.iter().zip(variants) {
+    for (runs, variant) in runs(bench, COMPUTE, &variants, rounds)?
+        .iter()
+        .zip(variants)
+    {
         let times: Vec<f64> = runs.iter().map(|sample| sample.cpu_ns / 1e6).collect();
         let time = median(&times);
         let more = 100.0 * (time / *bare.get_or_insert(time) - 1.0);
@@ -95,7 +98,10 @@ fn sampling(bench: &Bench, rounds: usize, raw: &mut Vec<(String, Vec<f64>)>) -> 
             format!("{time:.4}"),
             format!("{more:+.2} %"),
         ]);
-        raw.push((format!("compute {}, processor ms/step", variant.name()), times));
+        raw.push((
+            format!("compute {}, processor ms/step", variant.name()),
+            times,
+        ));
     }
     Ok(table)
 }

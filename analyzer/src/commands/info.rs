@@ -124,7 +124,9 @@ fn samples(trace: &Trace) -> Option<String> {
         let definitions = &traced.location.definitions;
         ways.extend(definitions.properties("sampled_by"));
         let known = definitions.properties("samples").into_iter();
-        sum = known.filter_map(|told| told.parse::<u64>().ok()).fold(sum, u64::saturating_add);
+        sum = known
+            .filter_map(|told| told.parse::<u64>().ok())
+            .fold(sum, u64::saturating_add);
     }
     let ways: Vec<String> = ways.into_iter().collect();
     (!ways.is_empty()).then(|| format!("{}, by {}", count(sum), ways.join(" and ")))
