@@ -236,3 +236,39 @@ impl Drop for Ring {
         unsafe { libc::munmap(self.map.as_ptr().cast(), self.page + self.size) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without system calls: time in the kernel is not sampled.
+    fn work(time: Duration) {
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < time {}
+    }
+
+    /// A ring that nobody empties loses samples, and says how many.
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        const PERIOD: Duration = Duration::from_micros(200);
+        let Ok(mut ring) = Ring::open(PERIOD) else {
+            eprintln!("SKIPPED: this machine permits no perf_event_open");
+            return;
+        };
+        let mut store = Store::new().unwrap();
+        let begin = clock::thread_ns();
+        work(Duration::from_millis(200));
+        ring.drain(&mut store);
+        work(Duration::from_millis(4));
+        ring.drain(&mut store);
+        let all = (clock::thread_ns() - begin) / PERIOD.as_nanos() as u64;
+        let kept = u64::from(store.stride()) * store.samples().count() as u64;
+        assert!(ring.lost > 0 && kept > 0, "{} and {kept}", ring.lost);
+        let found = ring.lost + kept;
+        assert!(found <= all + 4, "{found} of {all}");
+        ring.clear();
+        store.clear();
+        ring.drain(&mut store);
+        assert_eq!(store.samples().count(), 0);
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! Where the kernel's rings are forbidden. The signal is one that the program had not used when
 //! recording began; system calls go on after it. The handler calls nothing: it copies registers
-//! and stack, unless the thread is in a recorded call.
+//! and stack, unless the thread is in a recorded call. It has a stack of its own, since that of
+//! the program may be short.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -39,6 +40,8 @@ pub struct Timer {
     id: libc::timer_t,
     target: &'static AtomicPtr<Target>,
     thread: libc::pid_t,
+    /// `None` if the program had one.
+    stack: Option<SignalStack>,
 }
 
 // SAFETY: other threads only delete the timer.
@@ -66,7 +69,13 @@ impl Timer {
                 give_back(target);
                 return Err(error);
             }
-            let timer = Timer { id, target, thread };
+            let stack = SignalStack::install();
+            let timer = Timer {
+                id,
+                target,
+                thread,
+                stack,
+            };
             timer.set(period)?;
             Ok(timer)
         }
@@ -112,6 +121,66 @@ impl Drop for Timer {
         if self.thread == unsafe { libc::gettid() } {
             self.with(Store::clear);
             give_back(self.target);
+            if let Some(stack) = self.stack.take() {
+                stack.remove();
+            }
+        }
+    }
+}
+
+/// A stack for signal handlers of a thread that had none. It stays mapped if its thread cannot be
+/// asked whether a handler runs.
+struct SignalStack(*mut libc::c_void);
+
+/// Bytes of such a stack: handlers of the program may run on it, too.
+const SIGNAL_STACK: usize = 256 << 10;
+
+impl SignalStack {
+    fn install() -> Option<SignalStack> {
+        // SAFETY: structures that the calls read or fill in, and new memory.
+        unsafe {
+            let mut now: libc::stack_t = std::mem::zeroed();
+            let known = libc::sigaltstack(ptr::null(), &mut now) == 0;
+            if !known || now.ss_flags & libc::SS_DISABLE == 0 {
+                return None;
+            }
+            let memory = libc::mmap(
+                ptr::null_mut(),
+                SIGNAL_STACK,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            );
+            if memory == libc::MAP_FAILED {
+                return None;
+            }
+            let ours = libc::stack_t {
+                ss_sp: memory,
+                ss_flags: 0,
+                ss_size: SIGNAL_STACK,
+            };
+            if libc::sigaltstack(&ours, ptr::null_mut()) != 0 {
+                libc::munmap(memory, SIGNAL_STACK);
+                return None;
+            }
+            Some(SignalStack(memory))
+        }
+    }
+
+    /// Takes it away again, of the calling thread, unless the program has set another one.
+    fn remove(self) {
+        // SAFETY: as above. The kernel refuses while a handler runs on it.
+        unsafe {
+            let mut now: libc::stack_t = std::mem::zeroed();
+            let none = libc::stack_t {
+                ss_flags: libc::SS_DISABLE,
+                ..now
+            };
+            let is_ours = libc::sigaltstack(ptr::null(), &mut now) == 0 && now.ss_sp == self.0;
+            if is_ours && libc::sigaltstack(&none, ptr::null_mut()) == 0 {
+                libc::munmap(self.0, SIGNAL_STACK);
+            }
         }
     }
 }

@@ -83,7 +83,14 @@ impl Stream {
     #[inline(never)]
     pub(super) fn returned_late(&mut self) {
         if let Some(samples) = &mut self.samples {
-            samples.sampler.clear();
+            // The program looks at `errno` after a call.
+            // SAFETY: the calling thread's errno.
+            unsafe {
+                let errno = libc::__errno_location();
+                let before = *errno;
+                samples.sampler.clear();
+                *errno = before;
+            }
         }
         self.stretches.begin();
     }

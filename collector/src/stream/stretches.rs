@@ -152,9 +152,9 @@ impl Stretches {
             };
             (stretches.least, stretches.call) = (usual, usual);
             stretches.usual[0] = usual;
+            stretches.oldest = oldest.max(usual);
         }
         if told {
-            stretches.oldest = oldest.max(stretches.least);
             let begin = stretches.used.processor;
             stretches.own = clock::of_this_thread().map(|clock| (clock, begin));
         }
