@@ -116,7 +116,10 @@ impl Sampler {
                 rings.drain();
                 hand_on(&mut rings.store);
             }
-            Way::Timer(timer) => timer.with(hand_on),
+            Way::Timer(timer) => {
+                timer.with(hand_on);
+                timer.stop_unless_ours();
+            }
         }
         self.told += told;
     }

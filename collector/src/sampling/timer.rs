@@ -97,6 +97,14 @@ impl Timer {
         }
     }
 
+    /// Ends the signals if the program has set a handler of its own for them.
+    pub fn stop_unless_ours(&self) {
+        if !is_ours(SIGNAL.load(Ordering::Relaxed)) {
+            // It cannot be asked for more than that.
+            let _ = self.set(Duration::ZERO);
+        }
+    }
+
     /// Uses the store, of the thread that is sampled, while no signal touches it.
     pub fn with(&mut self, with: impl FnOnce(&mut Store)) {
         let target = self.target.load(Ordering::Relaxed);

@@ -25,6 +25,11 @@ pub fn gather(
     (locations, profiled): (&[Location], &[Profiled]),
     symbols: Symbols,
 ) -> Result<(Functions, Symbols)> {
+    let mut longest = [locations.iter().map(period).max().unwrap_or(0)];
+    job.reduce_max(&mut longest);
+    if longest == [0] {
+        return Ok((Functions::default(), symbols));
+    }
     let mut own: BTreeMap<PathKey, u64> = BTreeMap::new();
     for thread in ranks.iter().flat_map(|rank| &rank.recorded.threads) {
         let definitions = &thread.stream.location().definitions;
@@ -33,8 +38,6 @@ pub fn gather(
             *own.entry(path_key(definitions, path)).or_default() += time;
         }
     }
-    let mut longest = [locations.iter().map(period).max().unwrap_or(0)];
-    job.reduce_max(&mut longest);
     let keys = own.keys().copied().collect();
     let all = merge_up(job, own, |mut sums, other| {
         for (key, time) in other {
