@@ -382,7 +382,12 @@ impl Shared {
             .map(|key| Activity::sampled(*key).key())
             .collect();
         let numbers = keys.iter().copied().zip(0..).collect();
-        Shared { numbers, keys }
+        let wholes = vec![None; keys.len()];
+        Shared {
+            numbers,
+            keys,
+            wholes,
+        }
     }
 
     /// Numbers the new activities of a location.
