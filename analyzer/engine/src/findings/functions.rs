@@ -33,15 +33,19 @@ pub fn gather(
     let mut own: BTreeMap<PathKey, u64> = BTreeMap::new();
     for thread in ranks.iter().flat_map(|rank| &rank.recorded.threads) {
         let definitions = &thread.stream.location().definitions;
-        for (_, path, ticks) in thread.counted.sampled() {
+        let is_known = |path: u32| !definitions.call_path(path).is_empty();
+        let sampled = thread.counted.sampled();
+        for (_, path, ticks) in sampled.filter(|(_, path, _)| is_known(*path)) {
             let time = thread.stream.length_ns(ticks).max(0) as u64;
-            *own.entry(path_key(definitions, path)).or_default() += time;
+            let sum = own.entry(path_key(definitions, path)).or_default();
+            *sum = sum.saturating_add(time);
         }
     }
     let keys = own.keys().copied().collect();
     let all = merge_up(job, own, |mut sums, other| {
         for (key, time) in other {
-            *sums.entry(key).or_default() += time;
+            let sum: &mut u64 = sums.entry(key).or_default();
+            *sum = sum.saturating_add(time);
         }
         sums
     })?;

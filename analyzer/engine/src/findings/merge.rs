@@ -177,7 +177,8 @@ impl Own {
             let key = ((operation, name(path)), name(function));
             let sums = self.in_functions.entry(key).or_default();
             for (rank, time) in ranks {
-                *sums.entry(rank).or_default() += time;
+                let sum: &mut u64 = sums.entry(rank).or_default();
+                *sum = sum.saturating_add(time);
             }
         }
         following::rename_paths(&mut self.followers, &name);

@@ -155,7 +155,10 @@ impl Places {
         let mut all = Vec::with_capacity(times.len());
         for (&key, &time) in times {
             let mut lines = self.lines(key);
-            let callers = self.paths.get(&key).map_or(0, |frames| frames.len() - 1);
+            let callers = self
+                .paths
+                .get(&key)
+                .map_or(0, |frames| frames.len().saturating_sub(1));
             let innermost = lines.len().saturating_sub(callers);
             for (line, address) in lines.iter_mut().take(innermost.max(1)) {
                 (line.line, *address) = (0, 0);
