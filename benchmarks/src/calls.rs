@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use laggard_trace::{FileSpace, Record, Space};
 
-use crate::micro::{Bench, PROGRAMS, Program, Sample, Variant, programs};
+use crate::micro::{Bench, COMPUTE, PROGRAMS, Program, Sample, Variant, programs};
 use crate::runs::Outcome;
 use crate::table::{Table, median};
 
@@ -58,6 +58,8 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
                 .collect::<Vec<_>>(),
         )
     }));
+    let samples = sampling(&bench, rounds, &mut outcome.raw)?;
+    outcome.table(samples);
     let mut parts = Table::new("ns that every call takes at least", &["part", "ns"]);
     let mut part = |name: &str, values: Vec<f64>| {
         parts.row([name.to_owned(), format!("{:.1}", least(&values))]);
@@ -69,6 +71,39 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
     part("12 bytes of new pages of a file", new_pages(directory)?);
     outcome.table(parts);
     Ok(())
+}
+
+/// What samples add to a program that computes most of the time.
+fn sampling(bench: &Bench, rounds: usize, raw: &mut Vec<(String, Vec<f64>)>) -> Result<Table> {
+    let variants = [
+        Variant::Bare,
+        Variant::Collector(16),
+        Variant::Sampled("perf"),
+        Variant::Sampled("signal"),
+    ];
+    let title = format!(
+        "samples of a program that computes: processor time of the whole loop, medians of {rounds} rounds"
+    );
+    let mut table = Table::new(&title, &["variant", "ms per step", "more than bare"]);
+    let mut bare = None;
+    for (runs, variant) in runs(bench, COMPUTE, &variants, rounds)?
+        .iter()
+        .zip(variants)
+    {
+        let times: Vec<f64> = runs.iter().map(|sample| sample.cpu_ns / 1e6).collect();
+        let time = median(&times);
+        let more = 100.0 * (time / *bare.get_or_insert(time) - 1.0);
+        table.row([
+            variant.name(),
+            format!("{time:.4}"),
+            format!("{more:+.2} %"),
+        ]);
+        raw.push((
+            format!("compute {}, processor ms/step", variant.name()),
+            times,
+        ));
+    }
+    Ok(table)
 }
 
 /// Time to get a record's share of new windows into memory, ns, several times.

@@ -48,7 +48,10 @@ impl Program {
     }
 }
 
-/// All programs; calls are timed with the first nine.
+/// A program that computes most of the time.
+pub const COMPUTE: Program = Program::new("compute", 1, 1_000);
+
+/// Programs that make calls; calls are timed with the first nine.
 pub const PROGRAMS: [Program; 11] = [
     Program::new("send_null", 1, 2_000_000),
     Program::new("iprobe", 1, 1_000_000),
@@ -78,6 +81,8 @@ pub enum Variant {
     Bare,
     /// The collector with call paths of this many frames.
     Collector(u32),
+    /// The collector with the usual samples, taken in this way.
+    Sampled(&'static str),
     /// EZTrace.
     EzTrace,
 }
@@ -88,6 +93,7 @@ impl Variant {
         match self {
             Variant::Bare => "bare".to_owned(),
             Variant::Collector(depth) => format!("depth {depth}"),
+            Variant::Sampled(way) => format!("100 Hz by {way}"),
             Variant::EzTrace => "eztrace".to_owned(),
         }
     }
@@ -133,7 +139,7 @@ impl Bench {
             &bench.collector,
         )?;
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-        for program in programs() {
+        for program in programs().chain([COMPUTE]) {
             let mut compiler = Command::new("mpicc");
             compiler
                 .args(["-O2", "-g", "-o"])
@@ -168,7 +174,7 @@ impl Bench {
         let mut command = process::mpirun(program.ranks);
         match variant {
             Variant::Bare => {}
-            Variant::Collector(depth) => {
+            Variant::Collector(_) | Variant::Sampled(_) => {
                 let set = |name: &str, value: &OsStr| {
                     let mut variable = std::ffi::OsString::from(name);
                     variable.push("=");
@@ -179,7 +185,13 @@ impl Bench {
                     .arg("env")
                     .arg(set("LD_PRELOAD", self.collector.as_os_str()));
                 command.arg(set("LAGGARD_TRACE_DIR", trace.as_os_str()));
-                command.arg(set("LAGGARD_CALLPATH_DEPTH", depth.to_string().as_ref()));
+                if let Variant::Collector(depth) = variant {
+                    command.arg(set("LAGGARD_CALLPATH_DEPTH", depth.to_string().as_ref()));
+                }
+                if let Variant::Sampled(way) = variant {
+                    command.arg(set("LAGGARD_SAMPLE_HZ", "100".as_ref()));
+                    command.arg(set("LAGGARD_SAMPLE_BY", way.as_ref()));
+                }
             }
             Variant::EzTrace => {
                 let module = if process::is_open_mpi() {

@@ -42,6 +42,7 @@ mod regions;
 mod request;
 mod resolve;
 mod run;
+mod sampling;
 mod shmem;
 mod signature;
 mod statistics;

@@ -29,6 +29,17 @@ pub enum FilePer {
     Node,
 }
 
+/// How threads are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleBy {
+    /// As the kernel permits it.
+    Best,
+    /// The kernel's rings.
+    Perf,
+    /// A timer's signal.
+    Signal,
+}
+
 /// The choices made for this run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -50,6 +61,10 @@ pub struct Options {
     pub posix_io: bool,
     /// Whether it is told what stretches of computation were beside work.
     pub processor_time: bool,
+    /// Samples of the call stack per second on the processor; 0 = none.
+    pub sample_hz: u32,
+    /// How they are taken.
+    pub sample_by: SampleBy,
     /// Time between clock measurements; zero = only at the start and the end.
     pub sync_interval: Duration,
     /// Operation map: all instances of its regions are recorded.
@@ -70,6 +85,8 @@ impl Default for Options {
             paused: false,
             posix_io: true,
             processor_time: true,
+            sample_hz: 0,
+            sample_by: SampleBy::Best,
             sync_interval: Duration::ZERO,
             operation_map: None,
             log: Level::Warn,
@@ -185,6 +202,29 @@ const ROWS: &[Row] = &[
             Some(())
         },
         show: |options| u8::from(options.processor_time).to_string(),
+    },
+    Row {
+        name: "LAGGARD_SAMPLE_HZ",
+        values: "a number from 0 to 10000",
+        set: |options, value| {
+            options.sample_hz = value.to_str()?.parse().ok().filter(|&hz| hz <= 10_000)?;
+            Some(())
+        },
+        show: |options| options.sample_hz.to_string(),
+    },
+    Row {
+        name: "LAGGARD_SAMPLE_BY",
+        values: "best, perf or signal",
+        set: |options, value| {
+            options.sample_by = match value.to_str()? {
+                "best" => SampleBy::Best,
+                "perf" => SampleBy::Perf,
+                "signal" => SampleBy::Signal,
+                _ => return None,
+            };
+            Some(())
+        },
+        show: |options| format!("{:?}", options.sample_by).to_lowercase(),
     },
     Row {
         name: "LAGGARD_SYNC_INTERVAL_S",

@@ -252,9 +252,7 @@ pub fn own_function(name: &CStr) -> *mut c_void {
 unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
     static REAL: Slot<unsafe extern "C-unwind" fn(*mut c_void) -> c_int> = Slot::new("dlclose\0");
     // SAFETY: passed on.
-    let result = unsafe { REAL.get()(handle) };
-    laggard_callpath::note_unload();
-    result
+    laggard_callpath::unloading(|| unsafe { REAL.get()(handle) })
 }
 
 /// Finds data symbols for the shim's constants.

@@ -25,6 +25,7 @@ use crate::presence;
 use crate::program;
 use crate::request;
 use crate::resolve;
+use crate::sampling::Wanted;
 use crate::stream::Settings;
 use crate::sync::{self, Peers};
 use crate::thread::{self, STATE, state};
@@ -206,6 +207,10 @@ fn record(
         depth: options.callpath_depth,
         records: options.mode == Mode::Trace,
         processor_time: options.processor_time,
+        sampling: (options.sample_hz > 0).then_some(Wanted {
+            hz: options.sample_hz,
+            by: options.sample_by,
+        }),
     });
     let (world, own) = groups::start(rank, size);
     let prepared = claim::make_directory(&settings.directory).and_then(|()| memory::set_aside());

@@ -24,7 +24,7 @@ use crate::findings::odd;
 use crate::findings::per_rank::Rows;
 use crate::findings::places::Places;
 use crate::findings::regions::Regions;
-use crate::findings::{hanging, imbalance, merge, per_rank, places, regions};
+use crate::findings::{functions, hanging, imbalance, merge, per_rank, places, regions};
 use crate::input::open::{self, Opened};
 use crate::input::regions::regions_of;
 use crate::judge::account;
@@ -40,6 +40,7 @@ use crate::replay::slab;
 use crate::report::around::{self, Around};
 use crate::report::build::{self, Named};
 use crate::roots::Search;
+use crate::roots::functions::Functions;
 use crate::roots::sums::Roots;
 use crate::symbols::Symbols;
 use crate::timeline::moments::Moments;
@@ -120,12 +121,19 @@ fn analyze_with(
     let mut agent = run.check_meetings(settled.agent, meetings, &mut anomalies);
 
     phases.begin("root causes");
-    let roots = run.roots(&mut agent, &mut anomalies);
+    let (named, symbols) = functions::gather(
+        job,
+        &agent.ranks,
+        (&opened.locations, &profiles.locations),
+        symbols(options),
+    )?;
+    let roots = run.roots(&mut agent, &named, &mut anomalies);
 
     phases.begin("merge");
-    let mut own = run.collect(agent, judged.profile, profiles.regions, anomalies)?;
+    let sums = (judged.profile, profiles.regions);
+    let mut own = run.collect(agent, sums, &named, anomalies)?;
     own.roots = roots;
-    let (mut places, same) = run.name_places(&mut own)?;
+    let (mut places, same) = run.name_places(&mut own, symbols)?;
     let tree = run.call_tree(&own, &same, &mut places)?;
     let per_rank = run.write_rows(&mut own, &mut places, &mut phases);
     let requests = own.requests;
@@ -239,7 +247,12 @@ impl<'a> Settling<'a> {
     }
 
     /// Finds who started the waits. If there is no room for temporary files, the report does without.
-    fn roots(&self, agent: &mut Agent<'_>, anomalies: &mut Anomalies) -> Roots {
+    fn roots(
+        &self,
+        agent: &mut Agent<'_>,
+        functions: &Functions,
+        anomalies: &mut Anomalies,
+    ) -> Roots {
         let Some(links) = agent.links.take() else {
             return Roots::unknown();
         };
@@ -252,6 +265,7 @@ impl<'a> Settling<'a> {
             clocks: &clocks,
             numbers: self.numbers,
             folds: !self.options.charge_last,
+            functions,
             end: self.end,
         };
         search.find(&agent.ranks, links).unwrap_or_else(|error| {
@@ -267,8 +281,8 @@ impl<'a> Settling<'a> {
     fn collect(
         &self,
         mut agent: Agent<'a>,
-        mut profile: Profile,
-        regions: Regions,
+        (mut profile, regions): (Profile, Regions),
+        functions: &Functions,
         anomalies: Anomalies,
     ) -> Result<Own> {
         let opened = self.opened;
@@ -301,7 +315,7 @@ impl<'a> Settling<'a> {
         )?;
         // Each rank is freed as soon as it is collected: there may be many.
         for mut rank in std::mem::take(&mut agent.ranks) {
-            merge::collect(&mut rank, self.profiled, &mut own);
+            merge::collect(&mut rank, self.profiled, functions, &mut own);
             odd::unmatched(&rank, &opened.truncated, &mut own.anomalies);
             odd::beyond_window(&rank, &mut own.anomalies);
             odd::odd_locks(&rank, &opened.truncated, &mut own.anomalies);
@@ -314,14 +328,18 @@ impl<'a> Settling<'a> {
 
     /// Names the places of findings. From here on, one source line is one finding. Returns also the
     /// new names of call paths.
-    fn name_places(&self, own: &mut Own) -> Result<(Places, FxHashMap<PathKey, PathKey>)> {
+    fn name_places(
+        &self,
+        own: &mut Own,
+        symbols: Symbols,
+    ) -> Result<(Places, FxHashMap<PathKey, PathKey>)> {
         let walls = own.locations.iter().map(LocationTimes::wall);
         let walls = walls.fold(0, u64::saturating_add);
         imbalance::keep_notable(self.job, &mut own.computed, walls)?;
         let lossy = comm::union(self.job, merge::lossy(own))?;
         let paths = merge::paths_of(own, &lossy);
         let texts = places::paths(self.job, paths, &self.opened.locations, self.profiled)?;
-        let mut places = Places::new(texts, symbols(self.options));
+        let mut places = Places::new(texts, symbols);
         let same = places.same(self.job)?;
         if !same.is_empty() {
             own.rename_paths(|path| same.get(&path).copied().unwrap_or(path));

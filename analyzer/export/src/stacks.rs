@@ -75,6 +75,8 @@ struct Sums {
     waiting: FxHashMap<Site, i64>,
     /// Between calls, by the calls before and after.
     between: FxHashMap<(Site, Site), i64>,
+    /// Of that, by the call path in which samples were, number of the path.
+    sampled: FxHashMap<((Site, Site), u32), i64>,
 }
 
 impl Sums {
@@ -93,6 +95,9 @@ impl Sums {
             let left = operation.leave - operation.enter - operation.inside;
             *sums.between.entry((site, site)).or_default() += left.max(0);
             if let Some((previous, since)) = before {
+                for (path, time) in events.samples(at, operation) {
+                    *sums.sampled.entry(((previous, site), path)).or_default() += time;
+                }
                 *sums.between.entry((previous, site)).or_default() +=
                     (operation.enter - since).max(0);
             }
@@ -102,6 +107,32 @@ impl Sums {
         sums
     }
 
+    /// Takes computation of which samples tell the call path out of that between two calls. It is no
+    /// more than that.
+    fn in_functions(&mut self) -> Vec<(u32, i64)> {
+        let mut of: FxHashMap<(Site, Site), (i64, i64)> = FxHashMap::default();
+        for ((between, _), ns) in &self.sampled {
+            of.entry(*between).or_default().0 += ns;
+        }
+        for (between, (all, most)) in &mut of {
+            *most = self
+                .between
+                .get(between)
+                .copied()
+                .unwrap_or(0)
+                .clamp(0, *all);
+        }
+        let sampled = std::mem::take(&mut self.sampled).into_iter();
+        let parts = sampled.map(|((between, path), ns)| {
+            let (all, most) = of[&between];
+            let part = i128::from(ns) * i128::from(most) / i128::from(all.max(1));
+            let rest = self.between.entry(between).or_default();
+            *rest -= part as i64;
+            (path, part as i64)
+        });
+        parts.collect()
+    }
+
     fn merge(mut self, other: Sums) -> Sums {
         let add = |sum: &mut i64, ns: i64| *sum = sum.saturating_add(ns);
         for (key, ns) in other.inside {
@@ -109,6 +140,9 @@ impl Sums {
         }
         for (key, ns) in other.between {
             add(self.between.entry(key).or_default(), ns);
+        }
+        for (key, ns) in other.sampled {
+            add(self.sampled.entry(key).or_default(), ns);
         }
         self
     }
@@ -170,6 +204,15 @@ fn gathered(events: &Events) -> Result<Stacks> {
         let place = &events.call_paths[path as usize].place;
         format!("{} at {}", calls::name(call), words::place(place))
     };
+    for (function, ns) in sums.in_functions() {
+        let mut frames = frames[function as usize].clone();
+        if let Some(last) = frames.last_mut() {
+            // Samples are at many lines of it.
+            last.line = 0;
+        }
+        let kind = Kind::Computation;
+        stacks.add(Stack { frames, kind }, time(ns));
+    }
     for (&(before, after), &ns) in &sums.between {
         let end = |site: Site| (frames[site.1 as usize].as_slice(), name(site));
         let ((from, before), (to, after)) = (end(before), end(after));

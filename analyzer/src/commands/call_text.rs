@@ -117,6 +117,9 @@ pub fn write(
             write!(out, " {name}={number}")?;
         }
     }
+    for (path, ticks) in &event.sampled {
+        write!(out, " sampled=path {path}:{ticks}")?;
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `laggard info`: what is in a trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -112,6 +112,24 @@ fn head(text: &mut String, trace: &Trace) {
         );
     }
     item("Trace", &volume);
+    if let Some(samples) = samples(trace) {
+        item("Samples", &samples);
+    }
+}
+
+/// How many samples there are, and how they were taken.
+fn samples(trace: &Trace) -> Option<String> {
+    let (mut ways, mut sum) = (BTreeSet::new(), 0u64);
+    for traced in &trace.locations {
+        let definitions = &traced.location.definitions;
+        ways.extend(definitions.properties("sampled_by"));
+        let known = definitions.properties("samples").into_iter();
+        sum = known
+            .filter_map(|told| told.parse::<u64>().ok())
+            .fold(sum, u64::saturating_add);
+    }
+    let ways: Vec<String> = ways.into_iter().collect();
+    (!ways.is_empty()).then(|| format!("{}, by {}", count(sum), ways.join(" and ")))
 }
 
 /// All hosts, or the first few.

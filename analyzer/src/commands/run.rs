@@ -30,6 +30,8 @@ const VARIABLES: &[&str] = &[
     "LAGGARD_PAUSED",
     "LAGGARD_POSIX_IO",
     "LAGGARD_PROCESSOR_TIME",
+    "LAGGARD_SAMPLE_HZ",
+    "LAGGARD_SAMPLE_BY",
     "LAGGARD_SYNC_INTERVAL_S",
     "LAGGARD_LOG",
 ];
@@ -141,6 +143,7 @@ fn settings(options: &Run) -> Vec<(&'static str, OsString)> {
         "LAGGARD_MODE" => options.mode.map(|mode: Mode| mode.name().into()),
         "LAGGARD_MAX_TRACE_MB" => text(options.max_trace_mb),
         "LAGGARD_BUFFER_KB" => text(options.buffer_kb),
+        "LAGGARD_SAMPLE_HZ" => text(options.sample.map(u64::from)),
         "LAGGARD_FILE_PER" => options.file_per.map(|per: FilePer| per.name().into()),
         "LAGGARD_OPERATION_MAP" => {
             // Ranks may run elsewhere.

@@ -35,13 +35,17 @@
 //! In a process with a CPython interpreter, captures take the frames of the Python program
 //! instead ([`Frame::Source`]), without the GIL.
 //!
+//! Paths of earlier moments ([`Tracer::capture_moment`]) are unwound from copies of the stack that
+//! something else made, such as a sampling profiler.
+//!
 //! # Constraints
 //!
 //! - Everything is lazy: loading the crate into a process does nothing.
 //! - Any failure gives a shorter path, in the worst case [`PathId::EMPTY`].
 //! - The wrapper must be compiled with frame pointers
 //!   (`-C force-frame-pointers=yes`); the code that calls it need not be.
-//! - [`note_unload`] should be called when a library is unloaded.
+//! - [`note_unload`] should be called when a library is unloaded; [`unloading`] does, and earlier
+//!   moments are unwound only if every unloading passes it.
 //!
 //! # Not supported
 //!
@@ -49,6 +53,7 @@
 //!   could deadlock on a lock of the miss path.
 //! - Code generated at run time has no unwind tables here: a path ends there.
 //! - On AArch64 captures follow the chain of frame pointers and read no tables.
+//! - Earlier moments have no Python frames: these are not on the stack.
 //! - A C extension of Python that calls MPI itself appears as the Python line that called it.
 
 #[cfg(not(all(
@@ -68,7 +73,7 @@ mod stack;
 mod tracer;
 mod unwind;
 
-pub use modules::{Module, ModuleId, module, module_count, note_unload, unloads};
+pub use modules::{Module, ModuleId, module, module_count, note_unload, unloading, unloads};
 pub use paths::{Frame, PathId, StrId};
-pub use site::CallSite;
+pub use site::{CallSite, Moment};
 pub use tracer::{Stats, Tracer};

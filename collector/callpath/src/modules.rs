@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Number of a [`Module`], process-wide, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,7 +41,7 @@ pub struct Module {
 pub(crate) enum Role {
     /// User code, and all libraries not named below.
     Program,
-    /// Libraries of MPI and this collector: never the innermost frame.
+    /// Libraries of MPI, this collector, and the kernel's code: never the innermost frame.
     Mpi,
     /// The C library and the dynamic linker: never the outermost frame.
     System,
@@ -80,6 +81,38 @@ static UNLOADS: AtomicU32 = AtomicU32::new(0);
 /// next new path, or within a few thousand captures.
 pub fn note_unload() {
     UNLOADS.fetch_add(1, Ordering::Release);
+}
+
+/// Threads that read the tables of modules whose code they may have left.
+static READERS: AtomicU32 = AtomicU32::new(0);
+/// Libraries that are being unloaded.
+static UNLOADING: AtomicU32 = AtomicU32::new(0);
+/// Longest time that unloading waits for readers; they need some microseconds.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Unloads a library with `unload`, while no tables of modules are read for earlier moments, and
+/// notes it.
+pub fn unloading<T>(unload: impl FnOnce() -> T) -> T {
+    UNLOADING.fetch_add(1, Ordering::SeqCst);
+    let begin = Instant::now();
+    while READERS.load(Ordering::SeqCst) != 0 && begin.elapsed() < PATIENCE {
+        std::thread::yield_now();
+    }
+    let result = unload();
+    UNLOADING.fetch_sub(1, Ordering::SeqCst);
+    note_unload();
+    result
+}
+
+/// Keeps all modules mapped while `read` runs; `None` if one is being unloaded.
+pub(crate) fn while_mapped<T>(read: impl FnOnce() -> T) -> Option<T> {
+    READERS.fetch_add(1, Ordering::SeqCst);
+    let result = match UNLOADING.load(Ordering::SeqCst) {
+        0 => Some(read()),
+        _ => None,
+    };
+    READERS.fetch_sub(1, Ordering::SeqCst);
+    result
 }
 
 /// Changes with each [`note_unload`]: facts about addresses may be wrong then.
@@ -299,7 +332,7 @@ fn find_build_id(mut notes: &[u8], align: u64) -> Option<Vec<u8>> {
 
 impl Role {
     fn of(path: &Path) -> Self {
-        const MPI: [&str; 8] = [
+        const MPI: [&str; 9] = [
             "libmpi",
             "libpmpi",
             "libfmpich",
@@ -308,6 +341,8 @@ impl Role {
             "mca_",
             "libmca_",
             "liblaggard",
+            // The kernel's part of the C library: clocks.
+            "linux-vdso",
         ];
         const SYSTEM: [&str; 6] = [
             "libc.so",

@@ -15,6 +15,19 @@ pub struct CallSite {
     pub bp: u64,
 }
 
+/// A moment of a thread, as it was noted: the interrupted instruction, and a copy of the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// Address of the instruction.
+    pub pc: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Frame pointer register, whatever the code keeps in it.
+    pub bp: u64,
+    /// The bytes of the stack from `sp` upwards, as many as were copied.
+    pub stack: &'a [u8],
+}
+
 impl CallSite {
     /// The call site of the function in which this is expanded.
     ///

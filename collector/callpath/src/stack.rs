@@ -26,12 +26,28 @@ impl Stack {
         self.limits.contains(&sp) && sp - self.limits.start < NEEDED
     }
 
-    /// A reader of the stack above `sp`.
-    pub(crate) fn reader(&mut self, sp: u64) -> Reader {
+    fn learn(&mut self) {
         if !self.known {
             self.known = true;
             self.limits = thread_stack().unwrap_or(0..0);
         }
+    }
+
+    /// A reader of a copy of the stack above `sp`. What lies beyond the copy and above `now`, the
+    /// thread's stack pointer, is read where it is: most such frames have not returned since.
+    pub(crate) fn copied<'a>(&mut self, sp: u64, bytes: &'a [u8], now: u64) -> Reader<'a> {
+        self.learn();
+        let end = sp.saturating_add(bytes.len() as u64);
+        let live = match self.limits.contains(&sp) && self.limits.contains(&now) {
+            true => end.max(now)..self.limits.end,
+            false => 0..0,
+        };
+        Reader::Copied { sp, bytes, live }
+    }
+
+    /// A reader of the stack above `sp`.
+    pub(crate) fn reader(&mut self, sp: u64) -> Reader<'static> {
+        self.learn();
         if self.limits.contains(&sp) {
             Reader::Own(sp..self.limits.end)
         } else {
@@ -41,30 +57,47 @@ impl Stack {
 }
 
 /// Reads words from a stack.
-pub(crate) enum Reader {
+pub(crate) enum Reader<'a> {
     /// The thread's own stack: all of it above the stack pointer is mapped.
     Own(Range<u64>),
     /// The stack of a coroutine or signal handler, whose size above the given stack pointer is
     /// unknown. The kernel reads it and reports unmapped addresses.
     Foreign(u64),
+    /// A copy of the stack from the given stack pointer on, and where the thread's own stack is
+    /// read instead.
+    Copied {
+        sp: u64,
+        bytes: &'a [u8],
+        live: Range<u64>,
+    },
 }
 
-impl Reader {
+impl Reader<'_> {
     /// The word at `address`, if it lies on the stack and is aligned.
     pub(crate) fn word(&self, address: u64) -> Option<u64> {
         if address & 7 != 0 {
             return None;
         }
         match self {
-            Self::Own(range) => {
-                let inside = address >= range.start && address <= range.end.checked_sub(8)?;
-                // SAFETY: aligned, and between the stack pointer of a live
-                // frame of this thread and the end of its stack.
-                inside.then(|| unsafe { (address as *const u64).read_volatile() })
+            Self::Own(range) => mapped(range, address),
+            Self::Copied { sp, bytes, live } => {
+                let at = usize::try_from(address.checked_sub(*sp)?).ok()?;
+                match bytes.get(at..at.checked_add(8)?) {
+                    Some(word) => Some(u64::from_ne_bytes(word.try_into().ok()?)),
+                    None => mapped(live, address),
+                }
             }
             Self::Foreign(sp) => (address >= *sp).then(|| ask_kernel(address)).flatten(),
         }
     }
+}
+
+/// A word of the thread's own stack, if it lies in this part of it.
+fn mapped(range: &Range<u64>, address: u64) -> Option<u64> {
+    let inside = address >= range.start && address <= range.end.checked_sub(8)?;
+    // SAFETY: aligned, and between the stack pointer of a live frame of this thread and the end of
+    // its stack.
+    inside.then(|| unsafe { (address as *const u64).read_volatile() })
 }
 
 fn ask_kernel(address: u64) -> Option<u64> {

@@ -4,10 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::cache::{ANY_SP, Cache};
-use crate::modules::{Counters, Snapshot, unloads};
+use crate::modules::{Counters, Snapshot, unloads, while_mapped};
 use crate::paths::{Frame, PathId, PathTable, StrId};
 use crate::python::Interpreter;
-use crate::site::CallSite;
+use crate::site::{CallSite, Moment};
 use crate::stack::Stack;
 use crate::unwind::{Extent, Unwinder, Unwound};
 
@@ -114,6 +114,45 @@ impl Tracer {
             return Some(path);
         }
         self.cache.find(site, site.sp)
+    }
+
+    /// The path of an earlier moment of this thread: at most `depth` frames, of which the innermost
+    /// is the interrupted instruction. Frames that were copied in part may end it, unless they have
+    /// not returned.
+    pub fn capture_moment(&mut self, moment: &Moment<'_>, depth: usize) -> PathId {
+        if depth == 0 {
+            return PathId::EMPTY;
+        }
+        // As in `capture_slowly`.
+        let path = catch_unwind(AssertUnwindSafe(|| {
+            while_mapped(|| self.unwind_moment(moment, depth))
+        }));
+        path.ok().flatten().unwrap_or(PathId::EMPTY)
+    }
+
+    fn unwind_moment(&mut self, moment: &Moment<'_>, depth: usize) -> PathId {
+        self.prepare(depth);
+        let snapshot = self.up_to_date();
+        let here = (&raw const snapshot) as u64;
+        let reader = self.stack.copied(moment.sp, moment.stack, here);
+        let mut extent = Extent::new(&snapshot, depth);
+        self.unwound.clear();
+        if self.stack.is_short(here) {
+            return PathId::EMPTY;
+        }
+        // An instruction, where a call would leave the one after it.
+        let site = CallSite {
+            ra: moment.pc.wrapping_add(1),
+            sp: moment.sp,
+            bp: moment.bp,
+        };
+        // SAFETY: `snapshot` was just compared with the linker's counters, and nothing is unloaded.
+        unsafe {
+            let unwound = &mut self.unwound;
+            self.unwinder
+                .unwind(site, &snapshot, &reader, &mut extent, unwound);
+        }
+        self.intern(&extent, &snapshot)
     }
 
     /// Whether [`Tracer::take_new`] would return any path.
@@ -284,8 +323,22 @@ impl Tracer {
                     .unwind(site, snapshot, &reader, &mut extent, unwound);
             }
         }
-        let mut frames = Vec::with_capacity(depth.min(unwound.frames.len()));
-        for &ra in extent.kept(&unwound.frames) {
+        let path = self.intern(&extent, snapshot);
+        let unwound = &self.unwound;
+        let sp = if depth == 1 && unwound.checks.is_empty() && !is_short {
+            ANY_SP
+        } else {
+            site.sp
+        };
+        self.cache.insert(site.ra, sp, &unwound.checks, path);
+        path
+    }
+
+    /// The path of the frames just read.
+    fn intern(&mut self, extent: &Extent<'_>, snapshot: &Snapshot) -> PathId {
+        let kept = extent.kept(&self.unwound.frames);
+        let mut frames = Vec::with_capacity(kept.len());
+        for &ra in kept {
             let call = ra.wrapping_sub(1);
             if let Some(module) = snapshot.find(call) {
                 frames.push(Frame::Native {
@@ -294,13 +347,6 @@ impl Tracer {
                 });
             }
         }
-        let path = self.paths.intern(&frames);
-        let sp = if depth == 1 && unwound.checks.is_empty() && !is_short {
-            ANY_SP
-        } else {
-            site.sp
-        };
-        self.cache.insert(site.ra, sp, &unwound.checks, path);
-        path
+        self.paths.intern(&frames)
     }
 }

@@ -133,7 +133,7 @@ mod x86_64 {
         sp: u64,
         bp: u64,
         origin: Origin,
-        stack: &'a Reader,
+        stack: &'a Reader<'a>,
         checks: &'a mut Vec<Check>,
     }
 
@@ -243,7 +243,7 @@ mod x86_64 {
             &mut self,
             site: CallSite,
             snapshot: &Snapshot,
-            stack: &Reader,
+            stack: &Reader<'_>,
             extent: &mut Extent<'_>,
             out: &mut Unwound,
         ) {
@@ -301,7 +301,7 @@ mod aarch64 {
             &mut self,
             site: CallSite,
             _snapshot: &Snapshot,
-            stack: &Reader,
+            stack: &Reader<'_>,
             extent: &mut Extent<'_>,
             out: &mut Unwound,
         ) {

@@ -3,6 +3,7 @@
 mod definitions;
 mod place;
 mod regions;
+mod samples;
 mod stretches;
 
 use std::io;
@@ -24,11 +25,13 @@ use crate::hash::{FastMap, FastSet};
 use crate::lists::Lists;
 use crate::log;
 use crate::options::FilePer;
+use crate::sampling::Wanted;
 use crate::signature::{Half, Lookup, NOBODY, Raw, Signatures};
 use crate::types::TypeSizes;
 use place::Place;
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
+use samples::Samples;
 use stretches::Stretches;
 
 /// A polling loop stays one record while its tests follow each other within this gap.
@@ -53,6 +56,8 @@ pub struct Settings {
     pub records: bool,
     /// Whether it is told what stretches of computation were beside work.
     pub processor_time: bool,
+    /// Samples of stretches of computation.
+    pub sampling: Option<Wanted>,
 }
 
 /// A polling loop is one record for this long, so that little is lost if the program is killed.
@@ -96,6 +101,8 @@ pub struct Stream {
     lists: Lists,
     /// `None` until the first region.
     regions: Option<Box<Regions>>,
+    /// `None` if the thread is not sampled.
+    samples: Option<Box<Samples>>,
     /// Number of calls left out while paused.
     skipped: u64,
     /// Number of calls beyond all limits; nothing else is known of them.
@@ -127,7 +134,11 @@ impl Stream {
             depth: settings.depth,
             polling_gap: clock::ticks(POLLING_GAP),
             polling_longest: clock::ticks(POLLING_LONGEST),
-            stretches: Stretches::new(settings.records && settings.processor_time),
+            stretches: Stretches::new(
+                settings.records && settings.processor_time,
+                settings.records && settings.sampling.is_some(),
+            ),
+            samples: None,
             polling: Polling::default(),
             signatures: Signatures::new(),
             lists: Lists::default(),
@@ -146,6 +157,11 @@ impl Stream {
             defined: FastSet::default(),
             peers: FastMap::default(),
         });
+        if let (Some(stream), Some(wanted)) =
+            (stream, settings.sampling.filter(|_| settings.records))
+        {
+            stream.begin_samples(wanted);
+        }
         Ok(())
     }
 
@@ -195,21 +211,35 @@ impl Stream {
     pub fn ends_stretch(&mut self) -> u64 {
         let now = clock::now();
         match self.stretches.is_long(now) {
-            true => self.stretches.look(now),
+            true => self.look(now),
             false => now,
         }
+    }
+
+    /// Looks at the stretch that ends now. Returns when the look was over.
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self, now: u64) -> u64 {
+        if self.samples.is_some() {
+            let since = self.stretches.left();
+            guarded(|| self.take_samples(since));
+        }
+        self.stretches.look(now)
     }
 
     /// Marks the open call as returned.
     #[inline(always)]
     pub fn returns(&mut self, enter: u64, leave: u64) {
         self.writer.open_call().leave();
-        self.stretches.returned(enter, leave);
+        self.returned(enter, leave);
     }
 
     /// A call returned that was not marked as open.
+    #[inline(always)]
     pub fn returned(&mut self, enter: u64, leave: u64) {
-        self.stretches.returned(enter, leave);
+        if self.stretches.returned(enter, leave) {
+            self.returned_late();
+        }
     }
 
     /// The group of a handle, which may be invalid; `None` if unknown.
@@ -438,6 +468,7 @@ impl Stream {
             inside: duration,
             before: self.stretches.take(),
         };
+        self.samples_before_looks();
     }
 
     #[inline(always)]
@@ -483,6 +514,7 @@ impl Stream {
         if self.records {
             self.recorded += 1;
             let mut all: Vec<Record> = before.extensions().collect();
+            self.add_samples(&mut all);
             all.extend_from_slice(extensions);
             self.writer.push_extended(&all, enter, leave, signature);
         }
@@ -506,6 +538,7 @@ impl Stream {
             false => 0,
         };
         let mut extensions: Vec<Record> = p.before.extensions().collect();
+        self.add_samples_before_looks(&mut extensions);
         if p.count > 1 {
             let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
             extensions.push(repeated);
@@ -622,6 +655,7 @@ impl Stream {
         let (in_regions, are_left_out) = self.close_regions(inside);
         self.flush_polling(None);
         let processor_ns = self.stretches.processor_ns();
+        self.end_samples();
         let profile = self.signatures.profile.entries();
         // Small blocks: the reserve of memory must suffice for one.
         for entries in profile.chunks(256) {

@@ -112,11 +112,14 @@ pub struct Stretches {
     usual: [u64; 2],
     /// Readings are this old at most when looks begin that find nothing.
     fresh: u64,
+    /// Whether it is told what stretches were beside work.
+    tells: bool,
 }
 
 impl Stretches {
-    /// Begins now. If they are not all `told`, only those after looks that found nothing are.
-    pub fn new(told: bool) -> Stretches {
+    /// Begins now. If they are not all `told`, only those after looks that found nothing are. All
+    /// long ones end with a look if they are `sampled`.
+    pub fn new(told: bool, sampled: bool) -> Stretches {
         let (least, oldest) = (clock::ticks(LEAST), clock::ticks(OLDEST));
         let mut stretches = Stretches {
             left: 0,
@@ -133,6 +136,7 @@ impl Stretches {
             own: None,
             usual: [u64::MAX, least],
             fresh: oldest,
+            tells: told,
         };
         let mut cost = u64::MAX;
         for _ in 0..TRIES {
@@ -141,11 +145,16 @@ impl Stretches {
             stretches.read = clock::now();
             cost = cost.min(stretches.read.wrapping_sub(begin));
         }
-        if told {
-            let usual = least.max(cost.saturating_mul(PART));
+        if told || sampled {
+            let usual = match told {
+                true => least.max(cost.saturating_mul(PART)),
+                false => least,
+            };
             (stretches.least, stretches.call) = (usual, usual);
-            stretches.oldest = oldest.max(usual);
             stretches.usual[0] = usual;
+            stretches.oldest = oldest.max(usual);
+        }
+        if told {
             let begin = stretches.used.processor;
             stretches.own = clock::of_this_thread().map(|clock| (clock, begin));
         }
@@ -157,7 +166,7 @@ impl Stretches {
     pub fn least_ns(&self) -> Option<u64> {
         let ticks = self.usual[0];
         let ns = u128::from(ticks) * 1_000_000_000 / u128::from(clock::ticks_per_s().max(1));
-        (ticks != u64::MAX).then_some(ns as u64)
+        self.tells.then_some(ns as u64)
     }
 
     /// Looks that find nothing begin at `enter`: after them, shorter stretches count.
@@ -179,13 +188,11 @@ impl Stretches {
         now.wrapping_sub(self.left) >= self.least
     }
 
-    /// A call returned.
+    /// A call returned. Returns whether the use of the processor is to be read again.
     #[inline(always)]
-    pub fn returned(&mut self, enter: u64, leave: u64) {
+    pub fn returned(&mut self, enter: u64, leave: u64) -> bool {
         self.left = leave;
-        if leave.wrapping_sub(enter) >= self.call || leave.wrapping_sub(self.read) >= self.oldest {
-            self.read_again();
-        }
+        leave.wrapping_sub(enter) >= self.call || leave.wrapping_sub(self.read) >= self.oldest
     }
 
     #[cold]
@@ -205,6 +212,9 @@ impl Stretches {
     #[cold]
     #[inline(never)]
     pub fn look(&mut self, now: u64) -> u64 {
+        if !self.tells && self.least == self.usual[0] {
+            return self.begin();
+        }
         let used = Used::now();
         let before = std::mem::replace(&mut self.used, used);
         // Clocks of two processors may differ by some ticks.
@@ -229,6 +239,22 @@ impl Stretches {
         self.read = clock::now();
         self.left = self.read;
         self.read
+    }
+
+    /// A stretch begins now, after a long call or look. Returns when.
+    pub fn begin(&mut self) -> u64 {
+        if self.tells {
+            self.read_again();
+        } else {
+            self.left = clock::now();
+            self.read = self.left;
+        }
+        self.left
+    }
+
+    /// When the stretch began.
+    pub fn left(&self) -> u64 {
+        self.left
     }
 
     /// What no record tells yet.
@@ -358,7 +384,7 @@ mod tests {
 
     #[test]
     fn sleep_and_work_of_this_thread() {
-        let mut stretches = Stretches::new(true);
+        let mut stretches = Stretches::new(true, false);
         std::thread::sleep(Duration::from_millis(30));
         let now = clock::now();
         assert!(stretches.is_long(now));
@@ -367,7 +393,7 @@ mod tests {
         let beside = stretches.take();
         assert!(beside.blocked + beside.preempted > slept / 10 * 9);
         assert_eq!(stretches.take(), Beside::default());
-        assert!(Stretches::new(false).least_ns().is_none());
+        assert!(Stretches::new(false, true).least_ns().is_none());
         assert!(stretches.own.is_some());
     }
 }

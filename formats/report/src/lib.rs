@@ -34,7 +34,9 @@ pub use model::*;
 pub use numbers::{percent, ratio, seconds};
 pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingRanks};
 pub use ranks::{has_rank, list_of_ranks, rank_ranges};
-pub use roots::{DelayCosts, RootCause, RootRank, RootShare, RootSite, Victim, WaitClass};
+pub use roots::{
+    DelayCosts, RootCause, RootFunction, RootRank, RootShare, RootSite, Victim, WaitClass,
+};
 pub use text::words;
 pub use text::{RenderOptions, render_text};
 pub use traffic::{

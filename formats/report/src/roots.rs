@@ -44,6 +44,10 @@ pub struct RootCause {
     /// What these ranks did more than those that waited for them; empty if that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
+    /// In which functions they computed longer than those that waited, as samples tell, the largest part
+    /// first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<RootFunction>,
     /// Who waited, the largest part first.
     pub victims: Vec<Victim>,
     /// What to try.
@@ -78,6 +82,18 @@ pub struct RootRank {
     pub rank: u32,
     /// Waiting that it causes, all ranks.
     pub severity_s: f64,
+}
+
+/// A function in which ranks were longer than those that waited for them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RootFunction {
+    /// Its line with most samples, and a call path to it.
+    #[serde(flatten)]
+    pub location: SourceLocation,
+    /// How much longer, in the mean of all times that they were late.
+    pub more_s: f64,
+    /// Of all that they computed longer there and in other functions, 0..=1.
+    pub share: f64,
 }
 
 /// A call of the program.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use laggard_report::{Anomaly, Bottleneck, JSON_SCHEMA, LocationSums, Report};
+use laggard_report::{Anomaly, Bottleneck, JSON_SCHEMA, LocationSums, Report, RootFunction};
 use serde_json::Value;
 
 const EXAMPLE: &str = include_str!("example.json");
@@ -53,6 +53,20 @@ fn fields_keep_their_order() {
             .all(|pair| position(pair[0]) < position(pair[1]))
     );
     assert!(text.starts_with("{\n  \"schema\": \"laggard-report/1\""));
+}
+
+#[test]
+fn functions_of_root_causes_are_valid() {
+    let mut report = example();
+    let roots = report.root_causes.as_mut().unwrap();
+    let location = roots[0].location.clone();
+    roots[0].functions.push(RootFunction {
+        location,
+        more_s: 0.0024,
+        share: 0.96,
+    });
+    let written: Value = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!(complaints(&written), Vec::<String>::new());
 }
 
 #[test]

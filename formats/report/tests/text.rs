@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use laggard_report::{RenderOptions, Report, render_text};
+use laggard_report::{RenderOptions, Report, RootFunction, SourceLocation, render_text};
 
 fn example() -> Report {
     let bytes = include_bytes!("example.json");
@@ -262,6 +262,32 @@ fn the_headline_names_the_cause_and_who_only_passes_it_on() {
     let said = "ranks 0, 2 take 45.1 % longer than the others in MPI_Recv at exchange.c:142 \
                 exchange_halo. Rank 3 waits in MPI_Recv";
     assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn the_headline_names_the_function_that_samples_tell() {
+    let mut report = example();
+    let place = SourceLocation {
+        file: "src/step.c".to_owned(),
+        line: 52,
+        function: "relax".to_owned(),
+        ..SourceLocation::default()
+    };
+    let mut function = RootFunction {
+        location: place,
+        more_s: 0.0024,
+        share: 0.96,
+    };
+    let said = "rank 0 computes 3.0x as long as the others, mostly at step.c:52 relax, before \
+                MPI_Send at exchange.c:137 exchange_halo.";
+    let roots = report.root_causes.as_mut().unwrap();
+    roots[0].functions = vec![function.clone()];
+    assert!(words(&report).contains(said));
+    // One of several.
+    function.share = 0.4;
+    let roots = report.root_causes.as_mut().unwrap();
+    roots[0].functions = vec![function; 2];
+    assert!(!words(&report).contains("mostly"));
 }
 
 #[test]

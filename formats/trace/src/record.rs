@@ -77,6 +77,8 @@ extensions! {
     Kernel = 16,
     /// Page faults before the call: without and with a device.
     Faults = 17,
+    /// Samples before the call: their call path, and the ticks on the processor that they stand for.
+    Sampled = 18,
 }
 
 impl Record {
@@ -150,6 +152,8 @@ pub struct Event {
     pub computed: Vec<(u32, u32)>,
     /// What the time between the call before and this one was beside work.
     pub beside: Beside,
+    /// Samples of that time: call path, and the ticks on the processor that they stand for.
+    pub sampled: Vec<(u32, u32)>,
 }
 
 /// What a stretch between two calls was beside work, as far as it is known.
@@ -359,6 +363,7 @@ impl<'a> Decoder<'a> {
             Some(Extension::Address) => event.address = Some(record.value()),
             Some(Extension::Off) => event.off = Some(record.value()),
             Some(Extension::Computed) => event.computed.push((a, b)),
+            Some(Extension::Sampled) => event.sampled.push((a, b)),
             Some(Extension::Blocked) => event.beside.blocked = record.value(),
             Some(Extension::Preempted) => event.beside.preempted = record.value(),
             Some(Extension::Kernel) => event.beside.kernel = record.value(),

@@ -165,6 +165,8 @@ pub struct Operation<'c> {
     pub look: Option<Look>,
     /// Parts of the time since the call before, by [`OUTSIDE`].
     pub beside: [i64; OUTSIDE.len()],
+    /// Samples of that time, as the record has them.
+    samples: &'c [(u32, u32)],
     /// The rest of its record.
     pub signature: &'c Signature,
 }
@@ -178,6 +180,20 @@ impl Operation<'_> {
     /// Whether all bits of `flag` are set; see [`flags`].
     pub fn has(&self, flag: u16) -> bool {
         self.signature.has(flag)
+    }
+}
+
+impl Events {
+    /// Samples of the time before an operation of a location: numbers of call paths, and ns.
+    pub fn samples(
+        &self,
+        location: usize,
+        operation: &Operation<'_>,
+    ) -> impl Iterator<Item = (u32, i64)> {
+        operation.samples.iter().map(move |&(path, ticks)| {
+            let time = self.clocks[location].length_ns(ticks.into());
+            (self.path_number(location, path), time as i64)
+        })
     }
 }
 
@@ -281,6 +297,7 @@ impl<'e> Operations<'e> {
                 },
                 look,
                 beside: OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
+                samples: &event.sampled,
                 signature,
             })
         })

@@ -95,6 +95,9 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
         for (site, ranks) in &self.own.computed {
             ranks.values().for_each(|time| add(*site, *time));
         }
+        for ((_, function), ranks) in &self.own.in_functions {
+            ranks.values().for_each(|time| add((0, *function), *time));
+        }
         for (activity, root) in &self.own.roots.of {
             add(cause(activity).0, ns(root.all()));
         }
@@ -158,6 +161,17 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
                         spend(shape.after_call(*site), *rank, whole(*time));
                     }
                 }
+                // Computation of which samples tell the function is there, not after the call.
+                for ((site, function), ranks) in &own.in_functions {
+                    let function = shape.of_call((0, *function));
+                    if function == REST {
+                        continue;
+                    }
+                    for (rank, time) in ranks {
+                        spend(function, *rank, whole(*time));
+                        spend(shape.after_call(*site), *rank, -whole(*time));
+                    }
+                }
                 left.into_iter()
                     .for_each(|(rank, time)| add(REST, rank, time));
             }
@@ -211,7 +225,7 @@ fn is_timed(operation: u16) -> bool {
 /// Where an activity is that made others wait, and whether in the call, or after it.
 fn cause(activity: &Activity) -> (Site, bool) {
     match activity.kind {
-        Kind::Computation | Kind::Blocked | Kind::Preempted | Kind::Kernel => {
+        Kind::Computation | Kind::Sampled | Kind::Blocked | Kind::Preempted | Kind::Kernel => {
             (activity.begin, false)
         }
         Kind::Io | Kind::Call => (activity.begin, true),

@@ -12,6 +12,7 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
 use crate::collectives::between::Between;
 use crate::findings::fold::{FoldedFindings, Locations};
+use crate::findings::functions::{self, InFunctions};
 use crate::findings::hanging::{Hanging, Known};
 use crate::findings::imbalance::{After, Computed, Shares};
 use crate::findings::left;
@@ -23,6 +24,7 @@ use crate::findings::{fold, hanging, imbalance, listing, regions};
 use crate::judge::account;
 use crate::judge::profile::{Beside, LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
+use crate::roots::functions::Functions;
 use crate::roots::sums::Roots;
 use crate::stream::following;
 use crate::stream::following::Followers;
@@ -41,6 +43,8 @@ pub struct Own {
     pub regions: Regions,
     /// Computation after calls.
     pub computed: Computed<After>,
+    /// Computation in functions, as samples tell.
+    pub in_functions: InFunctions,
     /// What its ranks did after slow calls.
     pub followers: Followers,
     /// Who started the waiting.
@@ -169,6 +173,14 @@ impl Own {
                 *sum = sum.saturating_add(time);
             }
         }
+        for (((operation, path), function), ranks) in std::mem::take(&mut self.in_functions) {
+            let key = ((operation, name(path)), name(function));
+            let sums = self.in_functions.entry(key).or_default();
+            for (rank, time) in ranks {
+                let sum: &mut u64 = sums.entry(rank).or_default();
+                *sum = sum.saturating_add(time);
+            }
+        }
         following::rename_paths(&mut self.followers, &name);
         self.roots.rename_paths(&name);
         if let Some(rows) = &mut self.rows {
@@ -290,7 +302,7 @@ impl ProfileSums {
 
 /// Collects the findings of a rank's threads, and its time lost per thread. `profiled` are the
 /// locations of `partial`.
-pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
+pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partial: &mut Own) {
     let number = rank.recorded.rank;
     let first_thread = rank
         .recorded
@@ -358,6 +370,7 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], partial: &mut Own) {
             let sum = ranks.entry(number).or_default();
             *sum = sum.saturating_add(time);
         }
+        functions::add(&mut partial.in_functions, (number, thread), named);
         for (late, time) in findings.waits_for() {
             let sum = partial.waits.entry((number, late)).or_default();
             *sum = sum.saturating_add(time);
@@ -416,6 +429,7 @@ pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
     }
     paths.extend(regions::paths(&own.regions));
     paths.extend(own.computed.keys().map(|(_, path)| *path));
+    paths.extend(own.in_functions.keys().map(|(_, function)| *function));
     paths.extend(following::paths(&own.followers));
     paths.extend(own.roots.paths());
     paths.extend(own.anomalies.places().map(|place| place.1));

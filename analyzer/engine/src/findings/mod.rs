@@ -5,6 +5,7 @@
 pub mod by_operation;
 pub mod call_tree;
 pub mod fold;
+pub mod functions;
 pub mod hanging;
 pub mod imbalance;
 pub mod left;

@@ -1,5 +1,7 @@
 //! Places of calls: gathers the frames of the findings' call paths, and resolves them.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use laggard_comm::{self as comm, Job};
 use laggard_report::{Caller, SourceLocation};
@@ -146,6 +148,34 @@ impl Places {
         Ok(same.into_iter().collect())
     }
 
+    /// By call path, the one that stands for all with the same callers that end in the same function:
+    /// that with most time, here of those that have `times`.
+    pub fn functions(&mut self, times: &BTreeMap<PathKey, u64>) -> Vec<(PathKey, PathKey)> {
+        let mut first: FxHashMap<Vec<(Line, u64)>, (u64, PathKey)> = FxHashMap::default();
+        let mut all = Vec::with_capacity(times.len());
+        for (&key, &time) in times {
+            let mut lines = self.lines(key);
+            let callers = self
+                .paths
+                .get(&key)
+                .map_or(0, |frames| frames.len().saturating_sub(1));
+            let innermost = lines.len().saturating_sub(callers);
+            for (line, address) in lines.iter_mut().take(innermost.max(1)) {
+                (line.line, *address) = (0, 0);
+                if let Some((function, _)) = line.function.rsplit_once("+0x") {
+                    line.function = function.to_owned();
+                }
+            }
+            let most = first.entry(lines.clone()).or_insert((time, key));
+            if time > most.0 {
+                *most = (time, key);
+            }
+            all.push((key, lines));
+        }
+        let all = all.into_iter();
+        all.map(|(key, lines)| (key, first[&lines].1)).collect()
+    }
+
     /// The lines of a call path, innermost first. Lines without a number have their address.
     fn lines(&mut self, key: PathKey) -> Vec<(Line, u64)> {
         let mut lines: Vec<(Line, u64)> = Vec::new();
@@ -188,11 +218,6 @@ impl Places {
             let lines = self.lines(key).into_iter().map(|(line, _)| line);
             (callers(&lines.collect::<Vec<_>>()), key)
         });
-        let caller = |line: Line| Caller {
-            file: line.file,
-            line: line.line,
-            function: line.function,
-        };
         let told = told_by(paths.collect()).into_iter();
         self.callers
             .extend(told.map(|(key, lines)| (key, lines.into_iter().map(caller).collect())));
@@ -209,6 +234,13 @@ impl Places {
         place.callers = self.callers.get(&key).cloned().unwrap_or_default();
         self.known.insert(key, place.clone());
         place
+    }
+
+    /// Who called the function at the place of a call path.
+    pub fn caller(&mut self, key: PathKey, place: &SourceLocation) -> Option<Caller> {
+        let mut lines = self.lines(key).into_iter().map(|(line, _)| line);
+        lines.find(|line| line.function == place.function && line.line == place.line)?;
+        lines.next().map(caller)
     }
 
     /// The function of a call path with one frame.
@@ -233,5 +265,13 @@ impl Places {
             callers if callers.is_empty() => own,
             callers => format!("{own}, called at {callers}"),
         }
+    }
+}
+
+fn caller(line: Line) -> Caller {
+    Caller {
+        file: line.file,
+        line: line.line,
+        function: line.function,
     }
 }

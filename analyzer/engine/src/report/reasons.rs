@@ -2,6 +2,7 @@
 
 use laggard_patterns::{Late, PatternId};
 use laggard_report::units::duration;
+use laggard_report::{RootFunction, words};
 use laggard_trace::calls::{self, Shape};
 
 use crate::basics::intern::PathKey;
@@ -25,11 +26,28 @@ pub struct Reason {
 
 /// Below this factor, it is told in percent.
 const FEW_TIMES: f64 = 1.5;
+/// Most functions named in the text.
+const NAMED: usize = 3;
 /// Beyond this factor, the others count as not having done it.
 const MOST_TIMES: f64 = 100.0;
 
-/// What late ranks did more than those that waited for them, from all comparisons of the two.
-pub fn of_root(kind: Kind, operation: &str, longer: &Longer) -> String {
+/// What late ranks did more than those that waited for them, from all comparisons of the two, and in
+/// which functions.
+pub fn of_root(kind: Kind, operation: &str, longer: &Longer, functions: &[RootFunction]) -> String {
+    let text = more(kind, operation, longer);
+    let told = functions.iter().take(NAMED);
+    let told = told.map(|of| {
+        let (time, place) = (duration(of.more_s), words::place(&of.location));
+        format!("{time} more at {place}")
+    });
+    let told: Vec<_> = told.collect();
+    match text.is_empty() || told.is_empty() {
+        true => text,
+        false => format!("{text}: {}", told.join(", ")),
+    }
+}
+
+fn more(kind: Kind, operation: &str, longer: &Longer) -> String {
     if kind == Kind::Latency {
         return "all that was done longer explains only a part of the wait".to_owned();
     }
@@ -37,7 +55,7 @@ pub fn of_root(kind: Kind, operation: &str, longer: &Longer) -> String {
         return String::new();
     }
     let did = match kind {
-        Kind::Computation => "computed".to_owned(),
+        Kind::Computation | Kind::Sampled => "computed".to_owned(),
         Kind::Blocked => "was asleep or blocked".to_owned(),
         Kind::Preempted => "was without a processor".to_owned(),
         Kind::Kernel => "was in the kernel".to_owned(),

@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use laggard_patterns::{PatternId, rules};
 use laggard_report::{
-    DelayCosts, RootCause, RootRank, RootShare, RootSite, SourceLocation, Victim, WaitClass,
-    percent, rank_ranges, words,
+    DelayCosts, RootCause, RootFunction, RootRank, RootShare, RootSite, SourceLocation, Victim,
+    WaitClass, percent, rank_ranges, words,
 };
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
 
+use crate::basics::intern::PathKey;
 use crate::findings::places::Places;
 use crate::report::hints::{self, RunFacts};
 use crate::report::reasons;
 use crate::roots::activities::{Activity, Kind, Site};
 use crate::roots::carry::{UNIT, rank_bit};
+use crate::roots::functions::Sampled;
 use crate::roots::sums::{Root, Roots, WaitClass as Class};
 use crate::waits::sums::{FindingKey, LISTED};
 
@@ -25,10 +27,12 @@ const MOST: usize = 100;
 const LEAST_PERCENT: f64 = 0.01;
 /// Ranks are named until they have this share of a root cause.
 const NEARLY_ALL: f64 = 0.9;
+/// Most functions that are listed for each.
+const FUNCTIONS: usize = 8;
 /// Most waiting calls that are listed for each.
 const VICTIMS: usize = 8;
 
-/// Smallest share of a finding's waits that is listed.
+/// Smallest share of a finding's waits, or of what was computed longer, that is listed.
 const LEAST_SHARE: f64 = 0.05;
 
 /// The root causes, and what they are to findings.
@@ -128,6 +132,13 @@ impl Traced {
                     rank,
                     severity_s: seconds(amount),
                 });
+                let functions = functions(root, roots.period, places);
+                let because = reasons::of_root(
+                    activity.kind,
+                    &operation(activity.begin),
+                    &root.longer,
+                    &functions,
+                );
                 let mut row = RootCause {
                     id: format!("rc{}", at + 1),
                     ranks: shares.collect(),
@@ -139,11 +150,8 @@ impl Traced {
                     indirect_s: seconds(root.indirect),
                     severity_s: seconds(root.all()),
                     percent: share(root),
-                    because: reasons::of_root(
-                        activity.kind,
-                        &operation(activity.begin),
-                        &root.longer,
-                    ),
+                    because,
+                    functions,
                     victims: victims(root, ranks, places),
                     ..RootCause::default()
                 };
@@ -284,7 +292,7 @@ pub(super) fn name(activity: &Activity) -> &'static str {
 
 fn subject(kind: Kind) -> rules::Activity {
     match kind {
-        Kind::Computation => rules::Activity::Computation,
+        Kind::Computation | Kind::Sampled => rules::Activity::Computation,
         Kind::Io => rules::Activity::Io,
         Kind::Call => rules::Activity::Call,
         Kind::Latency => rules::Activity::Latency,
@@ -313,6 +321,48 @@ pub(super) fn site(site: Site, places: &mut Places) -> Option<RootSite> {
         operation: operation(site),
         location: place(site, places),
     })
+}
+
+/// The functions in which late ranks were longer, as far as that is more than chance. Where one has
+/// several callers, the caller is told.
+fn functions(root: &Root, period: i64, places: &mut Places) -> Vec<RootFunction> {
+    let mut paths: Vec<_> = root.functions.iter().collect();
+    paths.sort_unstable_by_key(|(path, sampled)| (Reverse(sampled.more), **path));
+    // By callers and function: the first path has most.
+    let mut all: BTreeMap<(Vec<String>, String), (SourceLocation, PathKey, Sampled)> =
+        BTreeMap::new();
+    let mut callers: BTreeMap<(String, String), u32> = BTreeMap::new();
+    for (path, sampled) in paths {
+        let place = places.of(*path);
+        let outer = place.callpath.iter().rev().skip(1).cloned().collect();
+        let key = (outer, place.function.clone());
+        let (_, _, sums) = all.entry(key).or_insert_with(|| {
+            let function = (place.file.clone(), place.function.clone());
+            *callers.entry(function).or_default() += 1;
+            (place, *path, Sampled::default())
+        });
+        sums.add(sampled);
+    }
+    let mut all: Vec<_> = all.into_values().filter(|(.., of)| of.more > 0).collect();
+    // The sort keeps the order of names.
+    all.sort_by_key(|(.., of)| Reverse(of.more));
+    let sum = all.iter().map(|(.., of)| of.more);
+    let sum = sum.fold(0, i64::saturating_add);
+    let times = root.longer.count.max(1) as f64;
+    let told = all.into_iter().filter(|(.., of)| of.is_certain(period));
+    let told = told.map(|(mut location, path, of)| {
+        let function = (location.file.clone(), location.function.clone());
+        if callers[&function] > 1 {
+            location.callers = places.caller(path, &location).into_iter().collect();
+        }
+        RootFunction {
+            location,
+            more_s: of.more as f64 / times / 1e9,
+            share: laggard_report::ratio(of.more as f64, sum as f64),
+        }
+    });
+    let told = told.filter(|of| of.share >= LEAST_SHARE);
+    told.take(FUNCTIONS).collect()
 }
 
 fn victims(root: &Root, ranks: usize, places: &mut Places) -> Vec<Victim> {

@@ -2,12 +2,13 @@
 
 use laggard_trace::calls::Shape;
 use laggard_trace::{Beside, Event, flags};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::{PathKey, path_key};
+use crate::roots::functions::Functions;
 use crate::stream::rows::TimeClass;
 use crate::stream::thread::Thread;
 
@@ -31,6 +32,8 @@ pub enum Kind {
     Preempted,
     /// Between two calls, in the kernel.
     Kernel,
+    /// In a function of the program, as samples tell of what is computation beside. Never a cause.
+    Sampled,
 }
 
 /// What a location did for a while.
@@ -51,7 +54,7 @@ impl Activity {
         match self.kind {
             Kind::Computation => !self.is_in_function(),
             Kind::Blocked | Kind::Preempted | Kind::Kernel => true,
-            Kind::Io | Kind::Call | Kind::Latency => false,
+            Kind::Io | Kind::Call | Kind::Latency | Kind::Sampled => false,
         }
     }
 
@@ -68,6 +71,7 @@ impl Activity {
             Kind::Blocked => Some(1),
             Kind::Preempted => Some(2),
             Kind::Kernel => Some(3),
+            Kind::Sampled => None,
             _ => (as_whole || self.is_stretch()).then_some(0),
         }
     }
@@ -82,6 +86,15 @@ impl Activity {
                 until: Site::default(),
             },
             false => *self,
+        }
+    }
+
+    /// Samples in a function.
+    pub fn sampled(function: PathKey) -> Activity {
+        Activity {
+            kind: Kind::Sampled,
+            begin: (0, function),
+            until: Site::default(),
         }
     }
 
@@ -127,6 +140,10 @@ pub struct Activities {
     of_gap: Vec<(u32, u32)>,
     /// By a file's number of the call path: number of the computation in that function.
     of_function: FxHashMap<u32, u32>,
+    /// The same of samples; `None` if the function is not known.
+    of_sampled: FxHashMap<u32, Option<u32>>,
+    /// Stretches, with functions in which there were samples.
+    sampled_in: FxHashSet<(u32, PathKey)>,
 }
 
 /// What a call's record tells of the time before it.
@@ -136,6 +153,8 @@ pub struct Told<'a> {
     pub computed: &'a [(u32, u32)],
     /// What else it was.
     pub beside: Beside,
+    /// Samples: call paths, and ticks.
+    pub sampled: &'a [(u32, u32)],
 }
 
 impl<'a> Told<'a> {
@@ -149,6 +168,7 @@ impl<'a> Told<'a> {
     pub fn by(event: Option<&'a Event>, told_apart: bool) -> Told<'a> {
         event.map_or_else(Told::default, |event| Told {
             computed: &event.computed,
+            sampled: &event.sampled,
             beside: match told_apart {
                 true => event.beside,
                 false => Beside::default(),
@@ -295,6 +315,40 @@ impl Activities {
         }
     }
 
+    /// The samples between two calls: activities, and ns.
+    pub fn of_samples(
+        &mut self,
+        thread: &Thread<'_>,
+        (before, signature): (u32, u32),
+        (told, functions): (Told<'_>, &Functions),
+        mut part: impl FnMut(u32, i64),
+    ) {
+        if told.sampled.is_empty() {
+            return;
+        }
+        let stretch = self.of_gap(thread, before, signature);
+        for &(path, ticks) in told.sampled {
+            let known = self.of_sampled.get(&path).copied();
+            let number = known.unwrap_or_else(|| {
+                let key = path_key(&thread.stream.location().definitions, path);
+                let function = functions.key(key);
+                let number = function.map(|key| self.number(Activity::sampled(key)));
+                self.of_sampled.insert(path, number);
+                number
+            });
+            if let Some(number) = number {
+                let function = self.list[number as usize].begin.1;
+                self.sampled_in.insert((stretch, function));
+                part(number, thread.stream.length_ns(ticks.into()));
+            }
+        }
+    }
+
+    /// Whether there were samples of a function in a stretch.
+    pub fn has_in(&self, stretch: u32, function: PathKey) -> bool {
+        self.sampled_in.contains(&(stretch, function))
+    }
+
     fn of_function(&mut self, thread: &Thread<'_>, path: u32) -> u32 {
         if let Some(&known) = self.of_function.get(&path) {
             return known;
@@ -311,7 +365,6 @@ impl Activities {
 }
 
 /// The activities of all locations of an agent.
-#[derive(Default)]
 pub struct Shared {
     numbers: FxHashMap<[u64; 2], u32>,
     /// Keys by number.
@@ -321,6 +374,22 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Begins with the functions of samples: these have the first numbers on all agents.
+    pub fn new(functions: &Functions) -> Shared {
+        let keys: Vec<_> = functions
+            .keys
+            .iter()
+            .map(|key| Activity::sampled(*key).key())
+            .collect();
+        let numbers = keys.iter().copied().zip(0..).collect();
+        let wholes = vec![None; keys.len()];
+        Shared {
+            numbers,
+            keys,
+            wholes,
+        }
+    }
+
     /// Numbers the new activities of a location.
     pub fn add(&mut self, activities: &mut Activities, as_whole: bool) {
         for activity in &activities.list[activities.shared.len()..] {

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
-use crate::roots::activities::Activities;
-use crate::roots::sums::{Longer, Roots, Victim, WaitClass};
+use crate::roots::sums::{Roots, Victim, WaitClass};
+use crate::roots::walk::Walked;
 use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
 use crate::wire::parcels::{Parcel, exchange};
 
@@ -423,14 +423,15 @@ impl<'j> Carrier<'j> {
         pattern.is_some_and(|pattern| ["late_sender", "late_receiver"].contains(&pattern.class()))
     }
 
-    /// Adds the costs of all locations, given as rank, thread, activities, and what they did longer.
+    /// Adds the costs of all locations, given with rank and thread.
     pub fn finish<'w>(
         self,
-        lanes: impl Iterator<Item = ((u32, u32), &'w Activities, &'w [Longer])>,
+        lanes: impl Iterator<Item = ((u32, u32), &'w Walked<'w>)>,
         roots: &mut Roots,
     ) {
         roots.untraced += self.untraced;
-        for (lane, (name, activities, longer)) in self.lanes.into_iter().zip(lanes) {
+        for (lane, (name, walked)) in self.lanes.into_iter().zip(lanes) {
+            let (activities, longer) = (&walked.activities, &walked.longer);
             for (caused, victim) in lane.caused.iter().zip(&self.victims.values) {
                 let class = roots.classes.entry(victim.pattern).or_default();
                 class.add(caused);

@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind, Shared, site};
 use crate::roots::excess::{self, Other};
+use crate::roots::functions::InFunctions;
+use crate::roots::samples;
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::{Late, Walker};
 use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Wait, Wholes};
@@ -75,6 +77,7 @@ impl Sweep<'_> {
         kept: &mut Kept,
     ) -> Vec<bool> {
         let (walkers, as_whole) = (&self.walkers, self.search.folds);
+        let functions = self.search.functions;
         let compared = walkers
             .par_iter()
             .map_init(Other::default, |other, walker| {
@@ -83,6 +86,7 @@ impl Sweep<'_> {
                 let (mut more, mut wholes): (Vec<More>, Vec<i64>) = (Vec::new(), Vec::new());
                 let mut known: Vec<Source> = Vec::with_capacity(count);
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
+                let mut in_functions = InFunctions::default();
                 for (blame, times) in &walker.blames {
                     other.clear();
                     let first = known.len();
@@ -98,30 +102,33 @@ impl Sweep<'_> {
                         continue;
                     }
                     charged.push(blame.sources);
+                    let begin = more.len();
                     other.divide();
                     let times = &walker.times[times.start as usize..times.end as usize];
+                    let activities = &walker.activities;
+                    let sums = (&mut more, &mut wholes);
+                    let count = excess::of(activities, times, other, as_whole, sums);
+                    let own = (times, functions);
+                    samples::add(activities, own, other, &more[begin..], &mut in_functions);
                     blames.push(Blame {
-                        count: excess::of(
-                            &walker.activities,
-                            times,
-                            other,
-                            as_whole,
-                            (&mut more, &mut wholes),
-                        ),
+                        count,
                         sources: (known.len() - first) as u32,
                         waits: other.waits,
                         ..*blame
                     });
                 }
-                (blames, (more, wholes), known, charged)
+                (blames, (more, wholes), (known, charged), in_functions)
             });
         let compared: Vec<_> = compared.collect();
         let mut is_charged = vec![false; sources.len()];
-        for (walker, (blames, (more, wholes), known, charged)) in
+        for (walker, (blames, (more, wholes), (known, charged), in_functions)) in
             self.walkers.iter_mut().zip(compared)
         {
             for (more, &time) in more.iter().zip(&wholes) {
                 walker.did_longer(more, time);
+            }
+            for (at, sampled) in in_functions {
+                walker.in_functions.entry(at).or_default().add(&sampled);
             }
             for number in charged {
                 is_charged[number as usize] = true;

@@ -1,7 +1,7 @@
 //! What the late location of a wait did longer than the waiting one since both last synchronised.
 
 use crate::basics::ends::NONE;
-use crate::roots::activities::Activities;
+use crate::roots::activities::{Activities, Kind};
 use crate::wire::links::{More, Wholes};
 
 /// Times of the waiting location, or their means of several, by the agent's number of the activity.
@@ -87,7 +87,9 @@ pub fn of(
     excess.resize(begin + own.len(), More::default());
     times.resize(first + own.len(), 0);
     let mut end = 0;
-    for &(activity, time) in own {
+    let is_cause =
+        |(activity, _): &&(u32, i64)| activities.list[*activity as usize].kind != Kind::Sampled;
+    for &(activity, time) in own.iter().filter(is_cause) {
         let more = time - other.of(activities.shared[activity as usize]);
         // Without a branch: what took longer is hard to predict.
         excess[begin + end] = More {

@@ -16,6 +16,7 @@ mod along;
 pub mod carry;
 mod comparing;
 mod excess;
+pub mod functions;
 pub mod impact;
 mod lanes;
 mod load;
@@ -23,6 +24,7 @@ pub mod map;
 mod members;
 mod path;
 mod phases;
+mod samples;
 pub mod sums;
 mod sweep;
 mod synced;
@@ -41,6 +43,7 @@ use crate::input::open::Opened;
 use crate::replay::rank::Rank;
 use crate::roots::along::Along;
 use crate::roots::carry::Carrier;
+use crate::roots::functions::Functions;
 use crate::roots::impact::CriticalPath;
 use crate::roots::load::{Load, Sent};
 use crate::roots::members::Members;
@@ -67,6 +70,8 @@ pub struct Search<'s> {
     /// Whether the waits of all members of a collective are compared with the late one as one, and
     /// what the two did as a whole. Else the rules are Scalasca's.
     pub folds: bool,
+    /// In which there were samples.
+    pub functions: &'s Functions,
     /// When the run ended, ns.
     pub end: i64,
 }
@@ -139,10 +144,10 @@ impl Search<'_> {
         let mut roots = Roots::default();
         roots.add_untraced(untraced);
         let lanes = names.iter().zip(&walked);
-        carrier.finish(
-            lanes.map(|(name, walked)| (*name, &walked.activities, &walked.longer[..])),
-            &mut roots,
-        );
+        carrier.finish(lanes.map(|(name, walked)| (*name, walked)), &mut roots);
+        for walked in &walked {
+            roots.add_functions(&walked.activities, &walked.in_functions, self.functions);
+        }
         let folds = self.folds;
         let mut lanes: Vec<Along> = walked
             .into_par_iter()

@@ -4,8 +4,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
-use crate::roots::activities::{Activity, Site};
+use crate::roots::activities::{Activities, Activity, Site};
 use crate::roots::carry::UNIT;
+use crate::roots::functions::{Functions, InFunctions, Sampled};
 use crate::roots::impact::CriticalPath;
 use crate::roots::map;
 
@@ -28,6 +29,8 @@ pub struct Root {
     /// By waiting call: costs, and bits of the ranks.
     pub victims: FxHashMap<Victim, (u128, u64)>,
     pub longer: Longer,
+    /// By function: samples of these locations, and of those that waited.
+    pub functions: FxHashMap<PathKey, Sampled>,
 }
 
 /// How long late locations did something before waits for them, and how much longer than those that
@@ -60,6 +63,8 @@ pub struct Roots {
     /// [`UNIT`]s.
     pub untraced: u128,
     pub of: FxHashMap<Activity, Root>,
+    /// Time that a sample stands for, ns.
+    pub period: i64,
     /// By pattern.
     pub classes: FxHashMap<u16, WaitClass>,
     pub path: CriticalPath,
@@ -120,6 +125,23 @@ impl Roots {
         of_victim.1 |= ranks;
     }
 
+    /// Adds what samples of a location say about what it did longer.
+    pub fn add_functions(
+        &mut self,
+        activities: &Activities,
+        samples: &InFunctions,
+        functions: &Functions,
+    ) {
+        self.period = functions.period;
+        for (&(activity, function), sampled) in samples {
+            let root = self.of.get_mut(&activities.list[activity as usize]);
+            if let Some(root) = root {
+                let key = functions.keys[function as usize];
+                root.functions.entry(key).or_default().add(sampled);
+            }
+        }
+    }
+
     /// Adds waits, by pattern, for nobody that is known; ns.
     pub fn add_untraced(&mut self, waits: FxHashMap<u16, u128>) {
         for (pattern, time) in waits {
@@ -141,6 +163,7 @@ impl Roots {
     pub fn merge(&mut self, other: Roots) {
         self.is_unknown |= other.is_unknown;
         self.untraced += other.untraced;
+        self.period = self.period.max(other.period);
         for (activity, root) in other.of {
             self.of.entry(activity).or_default().merge(root);
         }
@@ -167,14 +190,20 @@ impl Roots {
                 let call = site(victim.call);
                 (Victim { call, ..victim }, sums)
             });
+            let functions = root.functions.into_iter();
+            let functions: Vec<_> = functions.map(|(path, sums)| (name(path), sums)).collect();
             let mut renamed = Root {
                 victims: FxHashMap::default(),
+                functions: FxHashMap::default(),
                 ..root
             };
             for (victim, (amount, ranks)) in victims {
                 let sums = renamed.victims.entry(victim).or_default();
                 sums.0 += amount;
                 sums.1 |= ranks;
+            }
+            for (path, sampled) in functions {
+                renamed.functions.entry(path).or_default().add(&sampled);
             }
             self.of.entry(activity).or_default().merge(renamed);
         }
@@ -186,7 +215,10 @@ impl Roots {
             .iter()
             .flat_map(|(activity, root)| {
                 let victims = root.victims.keys().map(|victim| victim.call.1);
-                victims.chain([activity.begin.1, activity.until.1])
+                let functions = root.functions.keys().copied();
+                victims
+                    .chain(functions)
+                    .chain([activity.begin.1, activity.until.1])
             })
             .chain(
                 self.path
@@ -214,6 +246,9 @@ impl Root {
         self.direct += other.direct;
         self.indirect += other.indirect;
         self.longer.add(&other.longer);
+        for (path, sampled) in other.functions {
+            self.functions.entry(path).or_default().add(&sampled);
+        }
         for (location, amount) in other.ranks {
             *self.ranks.entry(location).or_default() += amount;
         }

@@ -95,7 +95,7 @@ impl<'s> Sweep<'s> {
             walkers.push(Walker::new(
                 thread,
                 clock.clone(),
-                search.folds,
+                (search.folds, search.functions),
                 (start, begun),
             ));
         }
@@ -112,7 +112,7 @@ impl<'s> Sweep<'s> {
             waiting,
             late,
             members,
-            shared: Shared::default(),
+            shared: Shared::new(search.functions),
             victims: Interner::default(),
             untraced: FxHashMap::default(),
         }

@@ -10,7 +10,8 @@ use laggard_trace::{Event, flags};
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Told};
+use crate::roots::activities::{Activities, Kind, Told};
+use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::sums::Longer;
 use crate::roots::synced::{Closed, Sums, Synced};
@@ -152,6 +153,9 @@ pub struct Walker<'a> {
     pub blames: Vec<(Blame, Times)>,
     /// By activity.
     longer: Vec<Longer>,
+    functions: &'a Functions,
+    /// What samples say of what it did longer.
+    pub in_functions: InFunctions,
     /// When the last late party of this slab's waits came, and the last late call was entered, ns.
     last: (i64, i64),
     /// Whether this slab's late calls come after what the location waited for before. If that holds
@@ -165,7 +169,7 @@ impl<'a> Walker<'a> {
     pub fn new(
         thread: &'a Thread<'a>,
         clock: ClockMap,
-        folds: bool,
+        (folds, functions): (bool, &'a Functions),
         (start, begun): (Option<i64>, i64),
     ) -> Self {
         Walker {
@@ -206,6 +210,8 @@ impl<'a> Walker<'a> {
             waits: Vec::new(),
             blames: Vec::new(),
             longer: Vec::new(),
+            functions,
+            in_functions: InFunctions::default(),
             last: (i64::MIN, i64::MIN),
             is_ordered: true,
         }
@@ -317,12 +323,13 @@ impl<'a> Walker<'a> {
     #[inline]
     fn compute(&mut self, around: (u32, u32), told: Told<'_>, (enter, time): (i64, i64)) {
         let (sums, ended) = (&mut self.sums.spent, &mut self.ended);
-        let part = |number, time| {
+        let mut part = |number, time| {
             add(sums, number, time);
             note_end(ended, number, enter);
         };
         let activities = &mut self.activities;
-        activities.of_gap_in(self.thread, around, told, time, part);
+        activities.of_gap_in(self.thread, around, told, time, &mut part);
+        activities.of_samples(self.thread, around, (told, self.functions), part);
     }
 
     /// Passes over calls that do nothing but take time: from `at` on, and before the call with the
@@ -699,6 +706,8 @@ pub struct Walked<'a> {
     pub spent: Vec<i64>,
     /// What it did longer than those that waited for it, by activity.
     pub longer: Vec<Longer>,
+    /// In which functions, by samples.
+    pub in_functions: InFunctions,
     /// Enter of its first call, or when it was started, ns; `i64::MAX` if there is none.
     pub begin: i64,
     /// The activity of its start-up.
@@ -716,11 +725,19 @@ impl<'a> Walker<'a> {
             let row = self.thread.rows.get(open.signature as usize);
             row.is_some_and(|row| row.shape == Shape::Finalize)
         };
+        // Samples tell of computation that is there beside them.
+        let mut spent = self.sums.spent;
+        for (time, activity) in spent.iter_mut().zip(&self.activities.list) {
+            if activity.kind == Kind::Sampled {
+                *time = 0;
+            }
+        }
         Walked {
             thread: self.thread,
             activities: self.activities,
-            spent: self.sums.spent,
+            spent,
             longer: self.longer,
+            in_functions: self.in_functions,
             begin: self.begin.unwrap_or(i64::MAX),
             startup: self.startup,
             end: open.map_or(i64::MIN, |open| match is_shutdown(&open) {

@@ -6,6 +6,7 @@ use laggard_trace::{Endpoint, PEER_NONE, Signature, flags};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::basics::ends::NONE;
 use crate::stream::columns::Columns;
 use crate::stream::rows::Row;
 
@@ -178,6 +179,8 @@ pub struct Counted {
     last: Option<(usize, i64)>,
     /// Calls whose records say more.
     extended: Traffic,
+    /// Samples: ticks by signature of the call before, `NONE` at the begin, and call path.
+    sampled: FxHashMap<(u32, u32), u64>,
     /// Messages and bytes that these sent, by world rank.
     sent: FxHashMap<u32, (u64, u64)>,
 }
@@ -185,6 +188,7 @@ pub struct Counted {
 impl Counted {
     /// Adds the calls of a slab.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row], signatures: &[Signature]) {
+        let before = self.last.map_or(NONE, |(signature, _)| signature as u32);
         self.plain.resize(signatures.len(), 0);
         self.computed.resize(signatures.len(), 0);
         let times = columns.enter[columns.first..].iter();
@@ -204,7 +208,19 @@ impl Counted {
                 self.computed[last] = self.computed[last].saturating_add(time);
             }
         }
-        for (_, event) in &columns.extended {
+        for (at, event) in &columns.extended {
+            if !event.sampled.is_empty() {
+                let is_call = |id: &&u32| {
+                    let row = rows.get(**id as usize);
+                    row.is_some_and(|row| row.operation != REGION)
+                };
+                let earlier = columns.signature[columns.first..*at].iter();
+                let last = earlier.rev().find(is_call).copied().unwrap_or(before);
+                for &(path, ticks) in &event.sampled {
+                    let sum = self.sampled.entry((last, path)).or_default();
+                    *sum = sum.saturating_add(ticks.into());
+                }
+            }
             let id = event.signature as usize;
             if let (Some(signature), Some(count)) = (signatures.get(id), self.plain.get_mut(id)) {
                 *count = count.saturating_sub(1);
@@ -224,6 +240,17 @@ impl Counted {
     pub fn computed(&self) -> impl Iterator<Item = (u32, u64)> {
         let all = (0..).zip(self.computed.iter().copied());
         all.filter(|(_, time)| *time > 0)
+    }
+
+    /// Samples: signature of the call before, `NONE` at the begin, call path, and ticks.
+    pub fn sampled(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        let all = self.sampled.iter();
+        all.map(|(&(before, path), &ticks)| (before, path, ticks))
+    }
+
+    /// Computation after calls with this signature, ns.
+    pub fn computed_after(&self, signature: u32) -> u64 {
+        self.computed.get(signature as usize).copied().unwrap_or(0)
     }
 
     /// Messages and bytes sent, by the receiver's world rank; a rank may come several times.

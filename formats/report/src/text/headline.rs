@@ -145,7 +145,8 @@ fn doing(root: &RootCause, all: u32) -> String {
                 Outside::Computed => agree(&ranks, "computes", "compute").to_owned(),
                 Outside::Was(what) => format!("{} {what}", agree(&ranks, "is", "are")),
             };
-            format!("{ranks} {does} {} {others} {place}", longer(root))
+            let (longer, mostly) = (longer(root), mostly(root));
+            format!("{ranks} {does} {longer} {others}{mostly} {place}")
         }
         (None, Some(until)) if root.activity == "latency" => {
             let comes = agree(&ranks, "comes", "come");
@@ -156,6 +157,14 @@ fn doing(root: &RootCause, all: u32) -> String {
             format!("{ranks} {takes} {} {others} in {begin}", longer(root))
         }
     }
+}
+
+/// `, mostly at solve.c:17 solve,`: the function with most of it, if samples tell.
+fn mostly(root: &RootCause) -> String {
+    let first = root.functions.first().filter(|of| of.share > 0.5);
+    first.map_or_else(String::new, |of| {
+        format!(", mostly at {},", finding::place(&of.location))
+    })
 }
 
 /// `3.0x as long as`, as far as that is known.

@@ -42,6 +42,21 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         );
         add("pes_are_not_ranks", AnomalySeverity::Warning, 1, detail);
     }
+    let property = |key| location.definitions.properties(key).into_iter().next();
+    if let Some(why) = property("not_sampled") {
+        let detail = format!("no samples could be taken: {why}");
+        add("not_sampled", AnomalySeverity::Warning, 1, detail);
+    }
+    let lost = property("samples_lost").and_then(|lost| lost.parse().ok());
+    if let Some(lost) = lost.filter(|&lost| lost > 0) {
+        let detail = "samples found no room: other functions than those told may have taken time";
+        add(
+            "samples_lost",
+            AnomalySeverity::Warning,
+            lost,
+            detail.to_owned(),
+        );
+    }
     let Some(end) = location.end else {
         let detail = "the process was killed or left without MPI_Finalize; used up to the last \
             complete record";

@@ -1,0 +1,97 @@
+//! The functions in which samples were taken, before anything is compared.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use laggard_comm::{Job, merge_up};
+use laggard_trace::Location;
+
+use crate::basics::intern::{PathKey, path_key};
+use crate::findings::places::{self, Places};
+use crate::judge::profile::Profiled;
+use crate::replay::rank::Rank;
+use crate::roots::activities::{Site, site};
+use crate::roots::functions::Functions;
+use crate::stream::thread::Thread;
+use crate::symbols::Symbols;
+
+/// Finds the functions of all samples of all agents. Lines of one function are one. Collective.
+///
+/// # Errors
+/// Messages of agents cannot be packed or unpacked.
+pub fn gather(
+    job: &dyn Job,
+    ranks: &[Rank<'_>],
+    (locations, profiled): (&[Location], &[Profiled]),
+    symbols: Symbols,
+) -> Result<(Functions, Symbols)> {
+    let mut longest = [locations.iter().map(period).max().unwrap_or(0)];
+    job.reduce_max(&mut longest);
+    if longest == [0] {
+        return Ok((Functions::default(), symbols));
+    }
+    let mut own: BTreeMap<PathKey, u64> = BTreeMap::new();
+    for thread in ranks.iter().flat_map(|rank| &rank.recorded.threads) {
+        let definitions = &thread.stream.location().definitions;
+        let is_known = |path: u32| !definitions.call_path(path).is_empty();
+        let sampled = thread.counted.sampled();
+        for (_, path, ticks) in sampled.filter(|(_, path, _)| is_known(*path)) {
+            let time = thread.stream.length_ns(ticks).max(0) as u64;
+            let sum = own.entry(path_key(definitions, path)).or_default();
+            *sum = sum.saturating_add(time);
+        }
+    }
+    let keys = own.keys().copied().collect();
+    let all = merge_up(job, own, |mut sums, other| {
+        for (key, time) in other {
+            let sum: &mut u64 = sums.entry(key).or_default();
+            *sum = sum.saturating_add(time);
+        }
+        sums
+    })?;
+    let texts = places::paths(job, keys, locations, profiled)?;
+    let mut places = Places::new(texts, symbols);
+    let named = all.map(|times| places.functions(&times));
+    let mut bytes = postcard::to_stdvec(&named.unwrap_or_default())?;
+    job.broadcast(&mut bytes);
+    let named: Vec<(PathKey, PathKey)> = postcard::from_bytes(&bytes)?;
+    let period = i64::try_from(longest[0]).unwrap_or(i64::MAX);
+    Ok((Functions::new(&named, period), places.symbols))
+}
+
+/// Computation in functions: ns by the call before, the function, and the rank.
+pub type InFunctions = BTreeMap<(Site, PathKey), BTreeMap<u32, u64>>;
+
+/// Adds what a thread of a rank computed in functions. Samples after the calls of one signature are
+/// together no more than what was computed there.
+pub fn add(to: &mut InFunctions, (rank, thread): (u32, &Thread<'_>), functions: &Functions) {
+    let mut sampled: BTreeMap<u32, Vec<(PathKey, u64)>> = BTreeMap::new();
+    let definitions = &thread.stream.location().definitions;
+    for (before, path, ticks) in thread.counted.sampled() {
+        if let Some(function) = functions.key(path_key(definitions, path)) {
+            let time = thread.stream.length_ns(ticks).max(0) as u64;
+            sampled.entry(before).or_default().push((function, time));
+        }
+    }
+    for (before, times) in sampled {
+        let all = times.iter().map(|(_, time)| u128::from(*time)).sum();
+        let computed = u128::from(thread.counted.computed_after(before));
+        for (function, time) in times {
+            let time = u128::from(time) * computed.min(all) / all.max(1);
+            let ranks = to.entry((site(thread, before), function)).or_default();
+            let sum = ranks.entry(rank).or_default();
+            *sum = sum.saturating_add(time as u64);
+        }
+    }
+}
+
+/// Time that a sample of a location stands for, ns; 0 if it has none.
+fn period(location: &Location) -> u64 {
+    let hz = location
+        .definitions
+        .properties("sample_hz")
+        .into_iter()
+        .next();
+    let hz: Option<u64> = hz.and_then(|hz| hz.parse().ok());
+    hz.map_or(0, |hz| 1_000_000_000 / hz.max(1))
+}

@@ -1,0 +1,73 @@
+//! In which functions late locations were, as samples tell.
+//!
+//! Samples are few beside waits, and each stands for much time. So they say nothing of a single wait:
+//! stretches are compared by their times, which are exact. What samples of both sides differ by is added
+//! up with its sign over all waits of a root cause. Chance cancels there, and what is left is told.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::PathKey;
+
+/// Functions with their callers, numbered. The same on all agents.
+#[derive(Default)]
+pub struct Functions {
+    /// The function of a sampled call path.
+    numbers: FxHashMap<PathKey, u32>,
+    /// By number: the call path to the line in it with most samples.
+    pub keys: Vec<PathKey>,
+    /// Time that a sample stands for, ns; the longest.
+    pub period: i64,
+}
+
+/// Samples of late locations, and what they are beyond those of the locations that waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// Beyond the others, ns; negative if the others were there longer.
+    pub more: i64,
+    /// Samples of both sides, ns.
+    pub all: i64,
+}
+
+impl Sampled {
+    /// Adds another part.
+    pub fn add(&mut self, other: &Sampled) {
+        self.more = self.more.saturating_add(other.more);
+        self.all = self.all.saturating_add(other.all);
+    }
+
+    /// Whether it is more than chance: beyond two standard deviations of the number of samples,
+    /// each of which stands for `period` ns.
+    pub fn is_certain(&self, period: i64) -> bool {
+        let (more, all) = (i128::from(self.more), i128::from(self.all));
+        more > 0 && more * more >= 4 * i128::from(period) * all
+    }
+}
+
+impl Functions {
+    /// By sampled call path: that of its function. A sample stands for `period` ns.
+    pub fn new(of: &[(PathKey, PathKey)], period: i64) -> Functions {
+        let mut functions = Functions {
+            period,
+            ..Functions::default()
+        };
+        let mut numbers: FxHashMap<PathKey, u32> = FxHashMap::default();
+        for &(path, key) in of {
+            let number = *numbers.entry(key).or_insert_with(|| {
+                functions.keys.push(key);
+                functions.keys.len() as u32 - 1
+            });
+            functions.numbers.insert(path, number);
+        }
+        functions
+    }
+
+    /// The call path that stands for the function of a sampled one.
+    pub fn key(&self, path: PathKey) -> Option<PathKey> {
+        let number = self.numbers.get(&path)?;
+        Some(self.keys[*number as usize])
+    }
+}
+
+/// Samples by activity and number of the function.
+pub type InFunctions = FxHashMap<(u32, u32), Sampled>;

@@ -1,0 +1,151 @@
+//! Samples of the call stack while a thread computes.
+//!
+//! *In.* The kernel, or a timer, notes now and then where a thread is: registers and a copy of the
+//! stack. *Out.* At the end of a stretch between two calls, the samples of that stretch; the stream
+//! unwinds them, as it does call paths, and writes them with the call that ends the stretch.
+//! *Not supported.* Threads that never call: they have no location.
+
+mod helper;
+mod perf;
+mod store;
+mod timer;
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock;
+use crate::options::SampleBy;
+use perf::Ring;
+pub use store::Sample;
+use store::Store;
+use timer::Timer;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Samples per second on the processor.
+    pub hz: u32,
+    pub by: SampleBy,
+}
+
+/// A ring of the kernel, and where its samples go.
+pub struct Rings {
+    ring: Ring,
+    store: Store,
+}
+
+impl Rings {
+    fn drain(&mut self) {
+        self.ring.drain(&mut self.store);
+    }
+}
+
+enum Way {
+    Perf(Arc<Mutex<Rings>>),
+    Timer(Timer),
+}
+
+/// Samples one thread.
+pub struct Sampler {
+    way: Way,
+    /// Ticks on the processor that a sample stands for.
+    period: u64,
+    /// Number of samples that were told.
+    pub told: u64,
+}
+
+fn locked(rings: &Mutex<Rings>) -> MutexGuard<'_, Rings> {
+    rings.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sampler {
+    /// Begins to sample the calling thread.
+    ///
+    /// # Errors
+    /// Nothing that is wanted can be had; the last reason.
+    pub fn start(wanted: Wanted) -> io::Result<Sampler> {
+        let period = Duration::from_secs(1) / wanted.hz.max(1);
+        let way = match wanted.by {
+            SampleBy::Best => by_perf(period).or_else(|_| Timer::start(period).map(Way::Timer)),
+            SampleBy::Perf => by_perf(period),
+            SampleBy::Signal => Timer::start(period).map(Way::Timer),
+        };
+        Ok(Sampler {
+            way: way?,
+            period: clock::ticks(period),
+            told: 0,
+        })
+    }
+
+    /// How the thread is sampled, as the trace says it.
+    pub fn way(&self) -> &'static str {
+        match self.way {
+            Way::Perf(_) => "perf",
+            Way::Timer(_) => "signal",
+        }
+    }
+
+    /// Forgets the samples so far: they are not of the stretch that begins.
+    pub fn clear(&mut self) {
+        match &mut self.way {
+            Way::Perf(rings) => {
+                let mut rings = locked(rings);
+                rings.ring.clear();
+                rings.store.clear();
+            }
+            Way::Timer(timer) => timer.with(Store::clear),
+        }
+    }
+
+    /// Hands on each sample since a moment, with the ticks that it stands for, and forgets them.
+    pub fn take(&mut self, since: u64, mut each: impl FnMut(&Sample, u64)) {
+        let period = self.period;
+        let mut told = 0;
+        let mut hand_on = |store: &mut Store| {
+            let each_for = period.saturating_mul(store.stride().into());
+            for sample in store.samples().filter(|sample| sample.time >= since) {
+                each(sample, each_for.saturating_mul(sample.periods.into()));
+                told += 1;
+            }
+            store.clear();
+        };
+        match &mut self.way {
+            Way::Perf(rings) => {
+                let mut rings = locked(rings);
+                rings.drain();
+                hand_on(&mut rings.store);
+            }
+            Way::Timer(timer) => {
+                timer.with(hand_on);
+                timer.stop_unless_ours();
+            }
+        }
+        self.told += told;
+    }
+
+    /// Samples that found no room.
+    pub fn lost(&self) -> u64 {
+        match &self.way {
+            Way::Perf(rings) => locked(rings).ring.lost,
+            Way::Timer(_) => 0,
+        }
+    }
+}
+
+fn by_perf(period: Duration) -> io::Result<Way> {
+    let ring = Ring::open(period)?;
+    let pause = period.saturating_mul((ring.capacity() / 2).max(1) as u32);
+    let store = Store::new().ok_or(io::ErrorKind::OutOfMemory)?;
+    let rings = Arc::new(Mutex::new(Rings { ring, store }));
+    helper::add(&rings, pause);
+    Ok(Way::Perf(rings))
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        if let Way::Perf(rings) = &self.way {
+            helper::remove(rings);
+        }
+    }
+}

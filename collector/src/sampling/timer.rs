@@ -1,0 +1,335 @@
+//! Samples by a timer of the thread's own processor time, which sends it a real-time signal.
+//!
+//! Where the kernel's rings are forbidden. The signal is one that the program had not used when
+//! recording began; system calls go on after it. The handler calls nothing: it copies registers
+//! and stack, unless the thread is in a recorded call. It has a stack of its own, since that of
+//! the program may be short.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering, compiler_fence};
+use std::time::Duration;
+
+use super::store::{STACK, Store};
+use crate::clock;
+use crate::thread::{UNRECORDED, slot};
+
+/// The signal in use; 0 = none.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// How far below the last real-time signal the search for a free one begins, and how many are
+/// tried. Debuggers and checkers use the last ones.
+const BELOW_LAST: i32 = 3;
+const TRIES: i32 = 16;
+
+/// What the handler fills. Never freed, because a signal may still be on its way: threads that
+/// ended leave theirs to others.
+struct Target {
+    store: Store,
+    /// The thread itself uses the store.
+    is_used: AtomicBool,
+}
+
+/// Targets without a thread.
+static FREE: Mutex<Vec<&'static AtomicPtr<Target>>> = Mutex::new(Vec::new());
+
+/// The timer of a thread.
+pub struct Timer {
+    id: libc::timer_t,
+    target: &'static AtomicPtr<Target>,
+    thread: libc::pid_t,
+    /// `None` if the program had one.
+    stack: Option<SignalStack>,
+}
+
+// SAFETY: other threads only delete the timer.
+unsafe impl Send for Timer {}
+
+impl Timer {
+    /// Begins to sample the calling thread, once in so much time on the processor.
+    ///
+    /// # Errors
+    /// All signals are in use, or there can be no more timers.
+    pub fn start(period: Duration) -> io::Result<Timer> {
+        let signal = signal()?;
+        let target = target().ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: structures of plain values, which the calls read or fill in.
+        unsafe {
+            let thread = libc::gettid();
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = signal;
+            event.sigev_notify_thread_id = thread;
+            event.sigev_value.sival_ptr = ptr::from_ref(target).cast_mut().cast();
+            let mut id = ptr::null_mut();
+            if libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut id) != 0 {
+                let error = io::Error::last_os_error();
+                give_back(target);
+                return Err(error);
+            }
+            let stack = SignalStack::install();
+            let timer = Timer {
+                id,
+                target,
+                thread,
+                stack,
+            };
+            timer.set(period)?;
+            Ok(timer)
+        }
+    }
+
+    fn set(&self, period: Duration) -> io::Result<()> {
+        let time = libc::timespec {
+            tv_sec: period.as_secs() as libc::time_t,
+            tv_nsec: period.subsec_nanos().into(),
+        };
+        let times = libc::itimerspec {
+            it_interval: time,
+            it_value: time,
+        };
+        // SAFETY: a timer of this process, and valid times.
+        match unsafe { libc::timer_settime(self.id, 0, &times, ptr::null_mut()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Ends the signals if the program has set a handler of its own for them.
+    pub fn stop_unless_ours(&self) {
+        if !is_ours(SIGNAL.load(Ordering::Relaxed)) {
+            // It cannot be asked for more than that.
+            let _ = self.set(Duration::ZERO);
+        }
+    }
+
+    /// Uses the store, of the thread that is sampled, while no signal touches it.
+    pub fn with(&mut self, with: impl FnOnce(&mut Store)) {
+        let target = self.target.load(Ordering::Relaxed);
+        // SAFETY: never freed.
+        let is_used = unsafe { &(*target).is_used };
+        // A signal comes between two instructions of this thread.
+        is_used.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the handler leaves the store alone now, and no other thread uses it.
+        with(unsafe { &mut (*target).store });
+        compiler_fence(Ordering::SeqCst);
+        is_used.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // SAFETY: made by `start`.
+        unsafe { libc::timer_delete(self.id) };
+        // Another thread cannot know whether a handler runs now.
+        // SAFETY: always possible.
+        if self.thread == unsafe { libc::gettid() } {
+            self.with(Store::clear);
+            give_back(self.target);
+            if let Some(stack) = self.stack.take() {
+                stack.remove();
+            }
+        }
+    }
+}
+
+/// A stack for signal handlers of a thread that had none. It stays mapped if its thread cannot be
+/// asked whether a handler runs.
+struct SignalStack(*mut libc::c_void);
+
+/// Bytes of such a stack: handlers of the program may run on it, too.
+const SIGNAL_STACK: usize = 256 << 10;
+
+impl SignalStack {
+    fn install() -> Option<SignalStack> {
+        // SAFETY: structures that the calls read or fill in, and new memory.
+        unsafe {
+            let mut now: libc::stack_t = std::mem::zeroed();
+            let known = libc::sigaltstack(ptr::null(), &mut now) == 0;
+            if !known || now.ss_flags & libc::SS_DISABLE == 0 {
+                return None;
+            }
+            let memory = libc::mmap(
+                ptr::null_mut(),
+                SIGNAL_STACK,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            );
+            if memory == libc::MAP_FAILED {
+                return None;
+            }
+            let ours = libc::stack_t {
+                ss_sp: memory,
+                ss_flags: 0,
+                ss_size: SIGNAL_STACK,
+            };
+            if libc::sigaltstack(&ours, ptr::null_mut()) != 0 {
+                libc::munmap(memory, SIGNAL_STACK);
+                return None;
+            }
+            Some(SignalStack(memory))
+        }
+    }
+
+    /// Takes it away again, of the calling thread, unless the program has set another one.
+    fn remove(self) {
+        // SAFETY: as above. The kernel refuses while a handler runs on it.
+        unsafe {
+            let mut now: libc::stack_t = std::mem::zeroed();
+            let none = libc::stack_t {
+                ss_flags: libc::SS_DISABLE,
+                ..now
+            };
+            let is_ours = libc::sigaltstack(ptr::null(), &mut now) == 0 && now.ss_sp == self.0;
+            if is_ours && libc::sigaltstack(&none, ptr::null_mut()) == 0 {
+                libc::munmap(self.0, SIGNAL_STACK);
+            }
+        }
+    }
+}
+
+fn target() -> Option<&'static AtomicPtr<Target>> {
+    if let Ok(mut free) = FREE.lock()
+        && let Some(target) = free.pop()
+    {
+        return Some(target);
+    }
+    let target = Box::new(Target {
+        store: Store::new()?,
+        is_used: AtomicBool::new(false),
+    });
+    Some(Box::leak(Box::new(AtomicPtr::new(Box::into_raw(target)))))
+}
+
+fn give_back(target: &'static AtomicPtr<Target>) {
+    if let Ok(mut free) = FREE.lock() {
+        free.push(target);
+    }
+}
+
+/// The signal of all timers; chosen once.
+fn signal() -> io::Result<i32> {
+    static CHOOSING: Mutex<()> = Mutex::new(());
+    let _one = CHOOSING.lock();
+    let known = SIGNAL.load(Ordering::Relaxed);
+    if known != 0 {
+        return match is_ours(known) {
+            true => Ok(known),
+            false => Err(io::Error::other("the program uses the signal")),
+        };
+    }
+    let last = libc::SIGRTMAX() - BELOW_LAST;
+    let mut candidates = (libc::SIGRTMIN()..=last).rev().take(TRIES as usize);
+    let free = candidates.find(|&signal| action(signal).is_some_and(|now| now == libc::SIG_DFL));
+    let signal = free.ok_or_else(|| io::Error::other("the program uses all signals"))?;
+    // SAFETY: a valid action of a signal that has none.
+    unsafe {
+        let mut ours: libc::sigaction = std::mem::zeroed();
+        ours.sa_sigaction = on_time as Handler as usize;
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        libc::sigfillset(&mut ours.sa_mask);
+        if libc::sigaction(signal, &ours, ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    SIGNAL.store(signal, Ordering::Relaxed);
+    Ok(signal)
+}
+
+/// The handler of a signal now.
+fn action(signal: i32) -> Option<usize> {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the call fills it in; all zeros are an action, too.
+    unsafe {
+        let failed = libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
+        (failed == 0).then(|| action.assume_init().sa_sigaction)
+    }
+}
+
+fn is_ours(signal: i32) -> bool {
+    action(signal) == Some(on_time as Handler as usize)
+}
+
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel's info.
+    let code = unsafe { (*info).si_code };
+    if code != libc::SI_TIMER {
+        // Somebody sent it: what it did without the collector.
+        // SAFETY: async-signal-safe calls. The signal comes again when this returns.
+        unsafe {
+            let mut default: libc::sigaction = std::mem::zeroed();
+            default.sa_sigaction = libc::SIG_DFL;
+            libc::sigaction(signal, &default, ptr::null_mut());
+            libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal);
+        }
+        return;
+    }
+    // SAFETY: the slot belongs to this thread.
+    let thread = unsafe { *slot() };
+    if thread.is_null() || thread == UNRECORDED {
+        return;
+    }
+    // SAFETY: states live as long as their threads.
+    let (active, stack) = unsafe { ((*thread).active, (*thread).stack()) };
+    if active != 0 {
+        return;
+    }
+    // SAFETY: of a timer, the value that it was made with: a target, which is never freed. Its
+    // thread runs this.
+    unsafe {
+        let target: *const AtomicPtr<Target> = (*info).si_value().sival_ptr.cast();
+        let target = (*target).load(Ordering::Relaxed);
+        if (*target).is_used.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(sample) = (*target).store.room() else {
+            return;
+        };
+        let (pc, sp, bp) = registers(&*context.cast());
+        (sample.time, sample.pc, sample.sp, sample.bp) = (clock::now(), pc, sp, bp);
+        sample.periods = 1 + overrun(info);
+        // Of another stack, such as a coroutine's, only this page is known to be there.
+        let end = match stack.contains(&sp) {
+            true => stack.end,
+            false => (sp | 4095) + 1,
+        };
+        sample.length = STACK.min((end - sp) as usize);
+        let from = ptr::with_exposed_provenance::<u8>(sp as usize);
+        ptr::copy_nonoverlapping(from, sample.stack.as_mut_ptr(), sample.length);
+    }
+}
+
+/// How many more periods have passed.
+fn overrun(info: *const libc::siginfo_t) -> u32 {
+    /// The kernel's information about a signal of a timer.
+    #[repr(C)]
+    struct OfTimer {
+        head: [i32; 4],
+        timer: i32,
+        overrun: i32,
+    }
+    // SAFETY: the kernel's info about a timer.
+    let overrun = unsafe { (*info.cast::<OfTimer>()).overrun };
+    overrun.max(0) as u32
+}
+
+/// Instruction, stack and frame pointer.
+fn registers(context: &libc::ucontext_t) -> (u64, u64, u64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let of = |which: i32| context.uc_mcontext.gregs[which as usize] as u64;
+        (of(libc::REG_RIP), of(libc::REG_RSP), of(libc::REG_RBP))
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let of = &context.uc_mcontext;
+        (of.pc, of.sp, of.regs[29])
+    }
+}

@@ -1,0 +1,220 @@
+//! Samples: root causes name the functions in which a rank was longer, programs behave as ever, and what
+//! cannot be sampled is said.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use laggard_tests::attack::assert_same;
+use laggard_tests::attempts::until_right;
+use laggard_tests::process;
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT};
+use serde_json::Value;
+
+const WAYS: [&str; 2] = ["perf", "signal"];
+/// Rounds of the programs that are late.
+const ROUNDS: f64 = 40.0;
+/// Frequent samples: the programs are short.
+const HZ: &str = "1000";
+
+/// What a program says, and its report.
+struct Run {
+    said: Value,
+    report: Value,
+}
+
+/// Whether time off the processor is `apart` from computation.
+fn traced(bench: &Bench, way: &str, words: &[&OsStr], apart: bool) -> (String, PathBuf) {
+    let run = bench.traced(2, words, "trace");
+    let run = run
+        .env(PROCESSOR_TIME, if apart { "1" } else { "0" })
+        .env("LAGGARD_SAMPLE_HZ", HZ)
+        .env("LAGGARD_SAMPLE_BY", way);
+    let outcome = run.run().expect_orderly();
+    (outcome.expect_success().stdout.clone(), bench.path("trace"))
+}
+
+fn info(bench: &Bench, trace: &Path) -> String {
+    let mut command = Command::new(&bench.command);
+    command.arg("info").arg(trace);
+    let outcome = process::run(&mut command, TIMEOUT, &bench.path("info"));
+    outcome.expect_success().stdout
+}
+
+impl Run {
+    fn of(source: &str, mode: &str, way: &str, apart: bool) -> Run {
+        let name = source.replace('.', "-");
+        let bench = Bench::new(&format!("samples-{name}-{mode}-{way}"));
+        let program = bench.compile(&format!("processor/{source}"), &[], &[]);
+        let words = [program.as_os_str(), OsStr::new(mode)];
+        let (said, trace) = traced(&bench, way, &words, apart);
+        let dump = bench.dump(&trace);
+        assert!(dump.contains(" sampled=path "), "{dump}");
+        Run {
+            said: serde_json::from_str(&said).expect("what the program says"),
+            report: serde_json::from_str(&bench.analyze_all(&trace)).expect("JSON"),
+        }
+    }
+
+    /// The largest root cause that is computation of rank 0 alone before the barrier.
+    fn cause(&self) -> Option<&Value> {
+        let mut causes = self.report["root_causes"].as_array()?.iter();
+        causes.find(|cause| {
+            cause["activity"] == "computation"
+                && cause["rank_set"] == "0"
+                && cause["until"]["operation"] == "MPI_Barrier"
+        })
+    }
+
+    /// By function of this cause: how much longer it was there each time, ns, and its line.
+    fn functions(&self) -> BTreeMap<String, (f64, u64)> {
+        let all = self.cause().and_then(|cause| cause["functions"].as_array());
+        let told = all.into_iter().flatten().map(|of| {
+            let name = of["function"].as_str().expect("a function").to_owned();
+            let more = 1e9 * of["more_s"].as_f64().expect("a number");
+            (name, (more, of["line"].as_u64().expect("a line")))
+        });
+        told.collect()
+    }
+}
+
+/// First and last line of a function in a source: from a line with this text to the first one after it
+/// that begins with `end`.
+fn lines(source: &str, text: &str, end: &str) -> std::ops::RangeInclusive<u64> {
+    let path = laggard_tests::product::programs()
+        .join("processor")
+        .join(source);
+    let all = fs::read_to_string(path).expect("a source");
+    let mut lines = (1..).zip(all.lines());
+    let first = lines
+        .find(|(_, line)| line.contains(text))
+        .expect("a function")
+        .0;
+    let last = lines
+        .find(|(_, line)| line.starts_with(end))
+        .expect("its end")
+        .0;
+    first..=last
+}
+
+/// Runs until the report names that function alone, with the time that the program says.
+fn longer_in(program: &str, way: &str, (function, said): (&str, &str)) -> Run {
+    until_right(&format!("{program} by {way}"), |_| {
+        let run = Run::of(program, "late", way, true);
+        let found = run.functions();
+        let truth = run.said[said].as_f64().expect("a number") / ROUNDS;
+        let error = found
+            .get(function)
+            .map_or(1.0, |(more, _)| (more - truth).abs() / truth);
+        match found.len() == 1 && error < 0.1 {
+            true => Ok(run),
+            false => Err(format!(
+                "{found:?} instead of {truth}: {}",
+                run.report["root_causes"]
+            )
+            .into()),
+        }
+    })
+}
+
+#[test]
+fn a_cause_names_the_function_that_took_longer() {
+    for way in WAYS {
+        // The loop is inlined into both functions, so its caller is told.
+        let run = longer_in("sampled.c", way, ("work", "solve"));
+        assert!(lines("sampled.c", "void work(", "}").contains(&run.functions()["work"].1));
+        let cause = run.cause().expect("a cause");
+        let caller = &cause["functions"][0]["callers"][0];
+        assert_eq!(caller["function"], "solve", "{cause}");
+        let because = cause["because"].as_str();
+        assert!(
+            because.is_some_and(|why| why.contains("solve via")),
+            "{cause}"
+        );
+    }
+}
+
+#[test]
+fn functions_of_fortran_are_named() {
+    for way in WAYS {
+        let run = longer_in("sampled.f90", way, ("relax", "relax"));
+        let inside = lines("sampled.f90", "subroutine relax", "end subroutine");
+        assert!(inside.contains(&run.functions()["relax"].1));
+    }
+}
+
+/// A near miss: all ranks are equally long in both functions, and rank 0 sleeps, which counts as
+/// computation here.
+#[test]
+fn functions_in_which_all_are_equally_long_are_no_cause() {
+    until_right("equally long in both functions", |_| {
+        let run = Run::of("sampled.c", "together", "perf", false);
+        let found = run.functions();
+        match run.cause().is_some() && found.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{found:?}: {}", run.report["root_causes"]).into()),
+        }
+    });
+}
+
+/// Where a program does odd things, its results are the same as without samples.
+#[test]
+fn odd_programs_behave_as_ever() {
+    let bench = Bench::sharing("samples-odd");
+    let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
+    let library = bench.library("processor/computing.c");
+    for mode in [
+        "signals", "blocked", "fork", "exec", "cancel", "threads", "unload",
+    ] {
+        let words = [program.as_os_str(), OsStr::new(mode), library.as_os_str()];
+        let plain = bench.plain(2, &words).run().expect_orderly();
+        for way in WAYS {
+            let run = bench.traced(2, &words, "trace");
+            let run = run
+                .env("LAGGARD_SAMPLE_HZ", HZ)
+                .env("LAGGARD_SAMPLE_BY", way);
+            assert_same(&plain, &run.run().expect_orderly());
+            bench.analyze_all(&bench.path("trace"));
+            fs::remove_dir_all(bench.path("trace")).expect("the trace goes");
+        }
+    }
+}
+
+/// Containers forbid the kernel's rings, and may forbid timers.
+#[test]
+fn what_is_forbidden_is_said() {
+    let bench = Bench::sharing("samples-forbidden");
+    let forbidding = bench.compile("processor/forbidding.c", &[], &[]);
+    let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
+    for (what, told) in [("perf", "by signal"), ("both", "not sampled")] {
+        let words = [&forbidding, Path::new(what), &program].map(AsRef::as_ref);
+        let (_, trace) = traced(&bench, "best", &words, true);
+        let info = info(&bench, &trace);
+        assert!(info.contains(told), "{info}");
+        fs::remove_dir_all(trace).expect("the trace goes");
+    }
+}
+
+/// What the collector says of the way is in the trace; without samples, nothing is.
+#[test]
+fn the_trace_tells_how_it_was_sampled() {
+    let bench = Bench::sharing("samples-ways");
+    let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
+    let words = [program.as_os_str(), OsStr::new("plain")];
+    for way in ["best", "perf", "signal"] {
+        let (_, trace) = traced(&bench, way, &words, true);
+        let told = if way == "best" { "perf" } else { way };
+        let info = info(&bench, &trace);
+        assert!(info.contains(&format!(", by {told}")), "{info}");
+        fs::remove_dir_all(trace).expect("the trace goes");
+    }
+    bench
+        .traced(2, &words, "trace")
+        .run()
+        .expect_orderly()
+        .expect_success();
+    let dump = bench.dump(&bench.path("trace"));
+    assert!(!dump.contains(" sampled="), "{dump}");
+}
