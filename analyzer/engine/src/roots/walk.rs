@@ -1,12 +1,14 @@
 //! The forward sweep over the calls of a location: time by activity, and what was done since it
 //! last synchronised with another rank.
 
+mod meeting;
+mod waiting;
+
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use laggard_patterns::PatternId;
+use laggard_trace::Event;
 use laggard_trace::calls::Shape;
-use laggard_trace::{Event, flags};
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
@@ -17,9 +19,11 @@ use crate::roots::sums::Longer;
 use crate::roots::synced::{Closed, Sums, Synced};
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
-use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
 use crate::wire::links::{Blame, Link, More, Wholes};
+use meeting::Started;
+pub use waiting::team;
+use waiting::unknown;
 
 /// The call at a position, if it has extension records. `next` is a position in their list, at which
 /// earlier calls end.
@@ -76,15 +80,6 @@ pub struct Waited {
     pub times: Times,
     /// Sums of these.
     pub wholes: Wholes,
-}
-
-/// A non-blocking collective under way that is complete when all members have come.
-struct Started {
-    /// Number of the request.
-    post: u64,
-    group: u32,
-    /// After its start.
-    sums: Sums,
 }
 
 /// The last call so far: what it waited for may become known in a later slab.
@@ -405,151 +400,6 @@ impl<'a> Walker<'a> {
         Some(((open.enter, open.leave), open.number))
     }
 
-    /// The open call was late for another location.
-    fn blame(&mut self, (index, late): (u32, &Late), members: &Members) {
-        let open = self.open.as_ref().filter(|open| open.number == late.event);
-        let Some((signature, enter)) = open.map(|open| (open.signature, open.enter)) else {
-            return;
-        };
-        self.is_ordered &= enter > self.last.0 && enter >= self.last.1;
-        self.last.1 = self.last.1.max(enter);
-        let since = match late.group {
-            NONE => {
-                let row = self.thread.rows.get(signature as usize);
-                let left = match self.folds || !row.is_some_and(is_rooted) {
-                    true => late.left,
-                    false => i64::MAX,
-                };
-                self.partners.push((late.rank, left));
-                if late.is_met {
-                    self.left = self.left.min(late.left);
-                }
-                self.synced.with(late.rank, members)
-            }
-            group => {
-                self.left = self.left.min(late.left);
-                self.met_group = true;
-                self.synced.with_group(group)
-            }
-        };
-        let blame = Blame {
-            order: self.sums.order,
-            share: late.share,
-            since: since.order,
-            waited: self.sums.waited - since.waited,
-            ranks: late.ranks,
-            victim: late.victim,
-            lane: late.lane,
-            latency: signature,
-            count: 0,
-            sources: index,
-            waits: 1,
-        };
-        let times = difference(&self.sums, since, &mut self.times);
-        // In the order in which they ended.
-        let ended = |number: u32| self.ended.get(number as usize).copied().unwrap_or(0);
-        self.times[times.start as usize..].sort_unstable_by_key(|&(at, _)| (ended(at), at));
-        self.blames.push((blame, times));
-    }
-
-    /// The open call waited.
-    fn wait(&mut self, index: u32, (link, leave): (&Link, &i64), members: &Members) {
-        let Some(open) = &mut self.open else {
-            return;
-        };
-        if link.is_polled() {
-            self.wait_looking(link);
-        } else if (link.enter, link.leave) != (open.enter, open.leave) {
-            self.waits.push(unknown(index));
-            return;
-        } else {
-            open.waited = open.waited.saturating_add(link.share);
-        }
-        self.last.0 = self.last.0.max(link.time);
-        let order = self.sums.order + 1;
-        if link.late_rank == NONE {
-            self.waits_alone = true;
-            self.waits.push(Waited {
-                order,
-                index,
-                is_known: true,
-                ..Waited::default()
-            });
-            return;
-        }
-        let row = self.thread.rows.get(link.signature as usize);
-        let is_met = link.left != i64::MAX;
-        if is_met {
-            self.left = self.left.min(link.left);
-        } else if !self.completing.is_empty()
-            || !self.started.is_empty() && link.is_polled() && row.is_some_and(|row| !row.blocks)
-        {
-            self.all_there = self.all_there.max(*leave);
-        }
-        let since = match row.and_then(team) {
-            // Only the root of a rooted one meets all.
-            Some(group) if is_met && self.folds && row.is_some_and(Row::is_meeting) => {
-                self.met_group = true;
-                self.synced.with_group(group)
-            }
-            _ => {
-                let from_own_leave = !self.folds
-                    && (row.is_some_and(is_rooted) || is_of_class(link.pattern, "late_receiver"));
-                let left = match is_met {
-                    true => link.left,
-                    // Scalasca counts what the two did from their own leaves.
-                    false if from_own_leave => i64::MAX,
-                    false => *leave,
-                };
-                self.partners.push((link.late_rank, left));
-                self.synced.with(link.late_rank, members)
-            }
-        };
-        let times = difference(&self.sums, since, &mut self.times);
-        let list = &self.activities.list;
-        let own = &self.times[times.start as usize..];
-        let mut wholes = Wholes::default();
-        for (number, time) in own {
-            if let Some(whole) = list[*number as usize].whole(self.folds) {
-                wholes[whole] += time;
-            }
-        }
-        self.waits.push(Waited {
-            order,
-            index,
-            is_known: true,
-            times,
-            wholes,
-        });
-    }
-
-    /// The looks until now waited.
-    fn wait_looking(&mut self, link: &Link) {
-        let Some(open) = &mut self.open else {
-            return;
-        };
-        let activities = &mut self.activities;
-        let number = activities.of_call(self.thread, link.signature).number;
-        // What is charged to others who came later counts as waiting, too.
-        let looking = link.share.saturating_add(link.beyond).max(0);
-        let inside = match activities.of_call(self.thread, open.signature).number == number {
-            true => (link.enter.min(open.leave) - open.begin).clamp(0, looking),
-            false => 0,
-        };
-        open.waited = open.waited.saturating_add(inside);
-        open.goes_on = link.goes_on != 0;
-        // The rest was in earlier looks. Of one whose waiting went on, all is known to be that.
-        let (until, more) = std::mem::replace(&mut self.looked_on, (link.time, 0));
-        let known = if link.since() < until { more } else { 0 };
-        let rest = looking - inside;
-        let rest = rest - known.clamp(0, rest);
-        if let Some(spent) = self.sums.spent.get_mut(number as usize) {
-            *spent -= rest.min(*spent);
-        }
-        let charged = link.share - inside;
-        self.sums.waited = self.sums.waited.saturating_add(charged);
-    }
-
     /// Ends the open call: another one begins.
     #[inline]
     fn close(&mut self, members: &Members) {
@@ -597,104 +447,6 @@ impl<'a> Walker<'a> {
             self.sums.order += 2;
         }
         self.meet(signature, members, &call);
-    }
-
-    /// Notes what a call completes that begins.
-    #[inline]
-    fn complete(&mut self, row: &Row, event: Option<&Event>) {
-        if self.started.is_empty() {
-            return;
-        }
-        let listed = self.thread.lists.get(row.completes as usize);
-        let listed = listed.into_iter().flatten().map(|(delta, _)| *delta);
-        let completed = event.map_or(&[][..], |event| &event.completed).iter();
-        let own = completed.filter(|completion| completion.thread.is_none());
-        let mut deltas = listed
-            .chain(own.map(|completion| completion.delta))
-            .peekable();
-        let completes = deltas.peek().is_some();
-        for delta in deltas {
-            let post = self.posts.wrapping_sub(u64::from(delta));
-            let at = self.started.iter().position(|started| started.post == post);
-            self.completing.extend(at.map(|at| self.started.remove(at)));
-        }
-        if completes && self.completing.is_empty() {
-            // The looks were for something else.
-            self.met_all = None;
-        }
-    }
-
-    /// The closed call may have started a non-blocking collective, or completed one: then all
-    /// members have met. Who waited met them at the end of the wait. Others met them after their
-    /// own start: what they did since then may have made somebody wait.
-    #[inline]
-    fn meet(&mut self, signature: u32, members: &Members, call: &Closed) {
-        let all_there = std::mem::replace(&mut self.all_there, i64::MIN);
-        if all_there != i64::MIN {
-            let met = self.met_all.insert(self.sums.clone());
-            met.begin_at(all_there, call);
-        }
-        if !self.completing.is_empty() {
-            let met = self.met_all.take();
-            for done in std::mem::take(&mut self.completing) {
-                // Whoever came to this one had come to those before it.
-                self.started.retain(|other| {
-                    other.group != done.group || other.sums.order > done.sums.order
-                });
-                let then = met.as_ref().filter(|met| met.order > done.sums.order);
-                self.synced
-                    .known(done.group, then.unwrap_or(&done.sums), members);
-            }
-        }
-        let row = self.thread.rows.get(signature as usize);
-        let Some(row) = row.filter(|row| row.has(flags::POSTS)) else {
-            return;
-        };
-        if row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
-            self.sums.order += 2;
-            self.started.push(Started {
-                post: self.posts,
-                group: row.group,
-                sums: self.sums.clone(),
-            });
-        }
-        self.posts += 1;
-    }
-
-    /// The closed call synchronised with others.
-    fn synchronise(&mut self, row: Option<&Row>, members: &Members, call: &Closed) {
-        let is_init = row.is_some_and(|row| row.shape == Shape::Init);
-        let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
-        let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
-        if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {
-            return;
-        }
-        self.sums.order += 2;
-        let is_all = meets.is_some_and(|group| members.is_all(group));
-        if is_init && !self.has_begun || is_all {
-            let mut left = self.left;
-            if is_init && !self.has_begun {
-                left = left.min(self.begun);
-            }
-            if is_init {
-                self.startup.get_or_insert(call.number);
-            }
-            self.has_begun = true;
-            self.synced.all(&self.sums).begin_at(left, call);
-        } else {
-            for &(partner, left) in &self.partners {
-                self.synced.pair(partner, &self.sums).begin_at(left, call);
-            }
-            let met = of_group.filter(|_| self.met_group).map(|row| row.group);
-            if let Some(group) = meets.or(met) {
-                let group = (group, meets.is_none());
-                let sums = self.synced.group(group, &self.sums);
-                sums.begin_at(self.left, call);
-            }
-        }
-        self.partners.clear();
-        self.met_group = false;
-        self.left = i64::MAX;
     }
 }
 
@@ -748,31 +500,6 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The group of a collective whose members wait for the same, so that their waits are folded.
-pub fn team(row: &Row) -> Option<u32> {
-    let is_alike = row.is_meeting() || row.shape == Shape::OneToAll;
-    let is_team = row.has(flags::COLLECTIVE) && row.group != NONE && is_alike;
-    is_team.then_some(row.group)
-}
-
-/// Whether a collective has a root.
-fn is_rooted(row: &Row) -> bool {
-    matches!(row.shape, Shape::OneToAll | Shape::AllToOne)
-}
-
-fn is_of_class(pattern: u16, class: &str) -> bool {
-    let pattern = u8::try_from(pattern).ok().and_then(PatternId::from_number);
-    pattern.is_some_and(|pattern| pattern.class() == class)
-}
-
-/// A wait of a call that was not found: nothing is known of it.
-fn unknown(index: u32) -> Waited {
-    Waited {
-        index,
-        ..Waited::default()
-    }
-}
-
 #[inline]
 fn add(sums: &mut Vec<i64>, number: u32, time: i64) {
     let at = number as usize;
@@ -789,26 +516,4 @@ fn note_end(ended: &mut Vec<i64>, number: u32, time: i64) {
         ended.resize(at + 1, 0);
     }
     ended[at] = time;
-}
-
-/// Appends the time by activity between two moments.
-#[inline]
-fn difference(now: &Sums, since: &Sums, times: &mut Vec<(u32, i64)>) -> Times {
-    let begin = times.len();
-    times.resize(begin + now.spent.len(), (0, 0));
-    let (room, mut count) = (&mut times[begin..], 0);
-    let mut put = |number: usize, time: i64| {
-        // Without a branch: whether an activity took time is hard to predict.
-        room[count] = (number as u32, time);
-        count += usize::from(time > 0);
-    };
-    let both = since.spent.len().min(now.spent.len());
-    for (number, (now, earlier)) in now.spent[..both].iter().zip(&since.spent).enumerate() {
-        put(number, now - earlier);
-    }
-    for (number, &now) in now.spent.iter().enumerate().skip(both) {
-        put(number, now);
-    }
-    times.truncate(begin + count);
-    begin as u32..times.len() as u32
 }

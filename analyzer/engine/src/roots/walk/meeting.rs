@@ -1,0 +1,119 @@
+//! When a location met others: in which calls, and from when on what they do is compared.
+
+use laggard_trace::calls::Shape;
+use laggard_trace::{Event, flags};
+
+use super::Walker;
+use crate::basics::ends::NONE;
+use crate::roots::members::Members;
+use crate::roots::synced::{Closed, Sums};
+use crate::stream::rows::Row;
+
+/// A non-blocking collective under way that is complete when all members have come.
+pub(super) struct Started {
+    /// Number of the request.
+    post: u64,
+    group: u32,
+    /// After its start.
+    sums: Sums,
+}
+
+impl Walker<'_> {
+    /// Notes what a call completes that begins.
+    #[inline]
+    pub(super) fn complete(&mut self, row: &Row, event: Option<&Event>) {
+        if self.started.is_empty() {
+            return;
+        }
+        let listed = self.thread.lists.get(row.completes as usize);
+        let listed = listed.into_iter().flatten().map(|(delta, _)| *delta);
+        let completed = event.map_or(&[][..], |event| &event.completed).iter();
+        let own = completed.filter(|completion| completion.thread.is_none());
+        let mut deltas = listed
+            .chain(own.map(|completion| completion.delta))
+            .peekable();
+        let completes = deltas.peek().is_some();
+        for delta in deltas {
+            let post = self.posts.wrapping_sub(u64::from(delta));
+            let at = self.started.iter().position(|started| started.post == post);
+            self.completing.extend(at.map(|at| self.started.remove(at)));
+        }
+        if completes && self.completing.is_empty() {
+            // The looks were for something else.
+            self.met_all = None;
+        }
+    }
+
+    /// The closed call may have started a non-blocking collective, or completed one: then all
+    /// members have met. Who waited met them at the end of the wait. Others met them after their
+    /// own start: what they did since then may have made somebody wait.
+    #[inline]
+    pub(super) fn meet(&mut self, signature: u32, members: &Members, call: &Closed) {
+        let all_there = std::mem::replace(&mut self.all_there, i64::MIN);
+        if all_there != i64::MIN {
+            let met = self.met_all.insert(self.sums.clone());
+            met.begin_at(all_there, call);
+        }
+        if !self.completing.is_empty() {
+            let met = self.met_all.take();
+            for done in std::mem::take(&mut self.completing) {
+                // Whoever came to this one had come to those before it.
+                self.started.retain(|other| {
+                    other.group != done.group || other.sums.order > done.sums.order
+                });
+                let then = met.as_ref().filter(|met| met.order > done.sums.order);
+                self.synced
+                    .known(done.group, then.unwrap_or(&done.sums), members);
+            }
+        }
+        let row = self.thread.rows.get(signature as usize);
+        let Some(row) = row.filter(|row| row.has(flags::POSTS)) else {
+            return;
+        };
+        if row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
+            self.sums.order += 2;
+            self.started.push(Started {
+                post: self.posts,
+                group: row.group,
+                sums: self.sums.clone(),
+            });
+        }
+        self.posts += 1;
+    }
+
+    /// The closed call synchronised with others.
+    pub(super) fn synchronise(&mut self, row: Option<&Row>, members: &Members, call: &Closed) {
+        let is_init = row.is_some_and(|row| row.shape == Shape::Init);
+        let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
+        let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
+        if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {
+            return;
+        }
+        self.sums.order += 2;
+        let is_all = meets.is_some_and(|group| members.is_all(group));
+        if is_init && !self.has_begun || is_all {
+            let mut left = self.left;
+            if is_init && !self.has_begun {
+                left = left.min(self.begun);
+            }
+            if is_init {
+                self.startup.get_or_insert(call.number);
+            }
+            self.has_begun = true;
+            self.synced.all(&self.sums).begin_at(left, call);
+        } else {
+            for &(partner, left) in &self.partners {
+                self.synced.pair(partner, &self.sums).begin_at(left, call);
+            }
+            let met = of_group.filter(|_| self.met_group).map(|row| row.group);
+            if let Some(group) = meets.or(met) {
+                let group = (group, meets.is_none());
+                let sums = self.synced.group(group, &self.sums);
+                sums.begin_at(self.left, call);
+            }
+        }
+        self.partners.clear();
+        self.met_group = false;
+        self.left = i64::MAX;
+    }
+}
