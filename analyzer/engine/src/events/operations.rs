@@ -8,7 +8,7 @@ use laggard_trace::{
 };
 
 use super::Events;
-use crate::stream::polling::{Look, Looks, looks};
+use crate::stream::polling::{Look, Looks, LooksOf, looks};
 
 /// An item of a location.
 #[derive(Clone, Copy, Debug)]
@@ -205,8 +205,8 @@ pub struct Operations<'e> {
     calls: Calls<'e>,
     /// Position in [`Events::groups`] by signature.
     groups: Vec<u32>,
-    /// Whether calls look, and in vain, by signature.
-    looking: Vec<Option<bool>>,
+    /// What calls look for, by signature.
+    looking: Vec<Option<LooksOf>>,
     looks: Looks,
     /// Records skipped so far because they are undefined or damaged.
     pub skipped: u64,
@@ -266,9 +266,9 @@ impl<'e> Operations<'e> {
             let lasted = event.value.filter(|_| is_region).unwrap_or(0);
             let enter = clock.ns(event.enter.saturating_sub(lasted));
             let leave = clock.ns(event.leave).max(enter);
-            let is_vain = looking[event.signature as usize];
+            let looking = looking[event.signature as usize];
             let length_ns = |ticks| clock.length_ns(ticks) as i64;
-            let look = looks.look(is_vain, (enter, leave), Some(event), length_ns);
+            let look = looks.look(looking, (enter, leave), Some(event), length_ns);
             visit(&Operation {
                 number,
                 call,

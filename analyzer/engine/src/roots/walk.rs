@@ -283,7 +283,9 @@ impl<'a> Walker<'a> {
                 (columns.signature[at], columns.enter[at], columns.leave[at]);
             let event = event_at(&columns, &mut extended, at);
             let row = &thread.rows[signature as usize];
-            let look = self.looks.take(row, (enter, leave), event, &thread.stream);
+            let look = self
+                .looks
+                .take((signature, row), (enter, leave), event, &thread.stream);
             let begin = look.map_or(enter, |look| look.begin);
             if let Some(last) = &self.open {
                 let (time, before) = (begin - last.leave, last.signature);

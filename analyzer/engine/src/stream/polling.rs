@@ -24,11 +24,31 @@ const CALLS: u64 = 10;
 /// Most stretches of an episode that are told apart. Those with the least time between them are
 /// taken as one, in which looks are spread evenly.
 const STRETCHES: usize = 16;
+/// Most spots of a loop of looks that are told apart.
+const SPOTS: usize = 4;
 
-/// Whether calls of this signature look, and in vain.
-pub fn looks(signature: &Signature) -> Option<bool> {
+/// What the looks of a signature have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LooksOf {
+    /// Whether they find nothing.
+    pub is_vain: bool,
+    spot: Spot,
+}
+
+/// Operation and call path of looks.
+type Spot = (u16, u32);
+
+/// What calls of this signature look for. `None`: they do not look.
+pub fn looks(signature: &Signature) -> Option<LooksOf> {
     let row = Row::new(signature);
-    row.looks.then(|| is_vain(&row))
+    row.looks.then(|| looks_of(&row, signature))
+}
+
+fn looks_of(row: &Row, signature: &Signature) -> LooksOf {
+    LooksOf {
+        is_vain: is_vain(row),
+        spot: (signature.operation, signature.call_path),
+    }
 }
 
 /// Whether a look finds nothing. One that fails has found what it fails with.
@@ -62,6 +82,27 @@ pub struct Looks {
     left: Option<(i64, i64)>,
     /// The shortest look so far, ns: others may have lost their processor meanwhile.
     shortest: Option<i64>,
+    /// Where looks were made since a call that was none, or a look that found something.
+    spots: Spots,
+}
+
+/// The first few spots.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spots {
+    list: [Spot; SPOTS],
+    len: usize,
+}
+
+impl Spots {
+    /// Adds one; whether it was there before. `None`: there are more than can be told apart.
+    fn add(&mut self, spot: Spot) -> Option<bool> {
+        let is_known = self.list[..self.len].contains(&spot);
+        if !is_known {
+            *self.list.get_mut(self.len)? = spot;
+            self.len += 1;
+        }
+        Some(is_known)
+    }
 }
 
 impl Looks {
@@ -74,27 +115,34 @@ impl Looks {
     #[inline]
     pub fn take(
         &mut self,
-        row: &Row,
+        (signature, row): (u32, &Row),
         times: (i64, i64),
         event: Option<&Event>,
         stream: &Stream,
     ) -> Option<Look> {
-        let is_vain = row.looks.then(|| is_vain(row));
-        self.look(is_vain, times, event, |ticks| stream.length_ns(ticks))
+        let signatures = || stream.location().definitions.signatures();
+        let looks = row
+            .looks
+            .then(|| looks_of(row, &signatures()[signature as usize]));
+        self.look(looks, times, event, |ticks| stream.length_ns(ticks))
     }
 
-    /// The same for a call that looks, in vain or not; `None`: it does not. `length_ns` tells how
-    /// long ticks are.
+    /// The same for a call that `looks`. `length_ns` tells how long ticks are.
     #[inline]
     pub fn look(
         &mut self,
-        is_vain: Option<bool>,
+        looks: Option<LooksOf>,
         (enter, leave): (i64, i64),
         event: Option<&Event>,
         length_ns: impl Fn(u64) -> i64,
     ) -> Option<Look> {
         let left = self.left.take();
-        let is_vain = is_vain?;
+        let LooksOf { is_vain, spot } = looks?;
+        if left.is_none() {
+            self.spots = Spots::default();
+        }
+        // Who sleeps before the first look at something does not sleep between looks at it.
+        let is_again = self.spots.add(spot).unwrap_or(true);
         if is_vain {
             let off = event.and_then(|event| event.off);
             self.left = Some((leave, off.map_or(0, &length_ns)));
@@ -114,7 +162,7 @@ impl Looks {
         let looked = if is_looking(gap, look) { whole } else { inside };
         let (begin, before, follows) = left.map_or((enter, 0, false), |(left, off)| {
             let gap = (enter - left).max(0);
-            let off = off.clamp(0, gap);
+            let off = if is_again { off.clamp(0, gap) } else { 0 };
             // To go to sleep and to wake up takes time, too.
             match is_looking(gap - off, look) || gap - off < gap / 8 {
                 true => (enter - gap, gap, true),
@@ -349,7 +397,8 @@ impl Polling {
                 continue;
             };
             let times = (columns.enter[at], columns.leave[at]);
-            if let Some(look) = self.looks.take(row, times, event, stream) {
+            let call = (columns.signature[at], row);
+            if let Some(look) = self.looks.take(call, times, event, stream) {
                 self.row += u64::from(!look.follows);
                 let number = match event {
                     Some(event) if event.address.is_some() || event.receive_endpoint.is_some() => {
@@ -507,5 +556,43 @@ impl Looking {
         let (sum, between) = self.between;
         self.between = (sum.saturating_add(between), 0);
         Episode { found, ..episode }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    /// Looks of 1 us in vain at these calls, in a row, 10 ms apart, of which the program sleeps all
+    /// but 100 us: how much of the time between each and the one before counts as looking, ns.
+    fn between(calls: &[u16]) -> Vec<i64> {
+        let event = Event {
+            off: Some(9_900_000),
+            ..Event::default()
+        };
+        let mut looks = Looks::default();
+        let taken = (0..).zip(calls).map(|(at, &operation)| {
+            let of = LooksOf {
+                is_vain: true,
+                spot: (operation, 1),
+            };
+            let enter = at * 10 * MS;
+            let times = (enter, enter + 1_000);
+            looks.look(Some(of), times, Some(&event), |ticks| ticks as i64)
+        });
+        taken.map(|look| look.map_or(-1, |l| l.before)).collect()
+    }
+
+    #[test]
+    fn sleep_before_the_first_look_is_none_between_looks() {
+        let (probe, test) = (number::MPI_Iprobe, number::MPI_Test);
+        let gap = 10 * MS - 1_000;
+        assert_eq!(between(&[probe, probe, probe]), [0, gap, gap]);
+        assert_eq!(between(&[probe, test]), [0, 0]);
+        assert_eq!(between(&[probe, test, probe, test]), [0, 0, gap, gap]);
+        // More than can be told apart: looks at them again.
+        assert_eq!(between(&[1, 2, 3, 4, 5, 1]), [0, 0, 0, 0, gap, gap]);
     }
 }
