@@ -59,6 +59,7 @@ pub struct Agents {
 #[allow(missing_docs)]
 pub struct CriticalPath {
     pub length_s: f64,
+    pub startup_s: f64,
     #[serde(default)]
     pub phases: Vec<PathPhase>,
 }

@@ -89,7 +89,11 @@ fn regions_of_a_c_program() {
         let one = number(phase, "inclusive_s") / 3.0;
         check(near(on_path.seconds, one, 0.05), on_path)?;
         check(
-            near(on_path.seconds, on_path.share * path.length_s, 1e-6),
+            near(
+                on_path.seconds,
+                on_path.share * (path.length_s - path.startup_s),
+                1e-6,
+            ),
             on_path,
         )?;
         imbalance(&rows, 3, 2)?;
@@ -105,17 +109,18 @@ fn regions_of_a_c_program() {
 fn regions_of_a_killed_program() {
     until_right("regions-killed", |attempt| {
         let bench = Bench::sharing(&format!("regions-killed-{attempt}"));
-        let flags = with_header(&["-DKILLED"]);
+        // A core for each: nothing makes up for a rank that is woken late.
+        let flags = with_header(&["-DKILLED", "-DLATE=1"]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let program = bench.compile("regions/imbalance.c", &flags, &[]);
-        let outcome = bench.traced(3, &[program.as_os_str()], "trace").run();
+        let outcome = bench.traced(2, &[program.as_os_str()], "trace").run();
         assert!(!outcome.success(), "{outcome}");
         let trace = bench.path("trace");
         let (report, rows) = analyze(&Recorded { bench, trace }, &[]);
-        assert_eq!(report.anomaly("truncated_trace"), 3);
-        assert_eq!(report.anomaly("regions_left_out"), 3);
+        assert_eq!(report.anomaly("truncated_trace"), 2);
+        assert_eq!(report.anomaly("regions_left_out"), 2);
         assert_eq!(rows.keys().collect::<Vec<_>>(), ["output", "solve", "step"]);
-        imbalance(&rows, 3, 2)
+        imbalance(&rows, 2, 1)
     });
 }
 

@@ -284,7 +284,7 @@ impl Costs {
     }
 }
 
-/// The critical path: ns by activity, and by rank.
+/// The critical path: ns by activity, and by rank without start-up.
 pub fn path(machine: &Machine) -> (Times, BTreeMap<usize, i64>) {
     let done = &machine.done;
     let ends = done.iter().map(|calls| calls.last().expect("a call").enter);
@@ -300,19 +300,20 @@ pub fn path(machine: &Machine) -> (Times, BTreeMap<usize, i64>) {
             late.max_by_key(|(_, time)| *time)
         });
         let (next, from) = wait.unwrap_or((rank, 0));
-        let mut add = |key: Key, begin: u64, end: u64| {
+        let mut add = |key: Key, begin: u64, end: u64, counts: bool| {
             let (begin, end) = (begin.max(from), end.min(until));
             if begin < end {
                 *times.entry(key).or_default() += (end - begin) as i64;
-                *ranks.entry(rank).or_default() += (end - begin) as i64;
+                let counted = if counts { end - begin } else { 0 };
+                *ranks.entry(rank).or_default() += counted as i64;
             }
         };
         for (at, call) in calls.iter().enumerate() {
-            add(("call", call.line, 0), call.enter, call.leave);
+            add(("call", call.line, 0), call.enter, call.leave, at > 0);
             if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
                 let mut begin = before.leave;
                 for (key, time) in call.gap(before) {
-                    add(key, begin, begin + time as u64);
+                    add(key, begin, begin + time as u64, true);
                     begin += time as u64;
                 }
             }

@@ -132,11 +132,17 @@ fn check_path(machine: &Machine, report: &Report, by_call_path: bool) -> Result<
         let time = left.remove(&(part.rank as usize)).unwrap_or(0);
         near(part.seconds, time as f64, ("rank", part.rank))?;
     }
-    prop_assert!(left.is_empty(), "{left:?}");
+    prop_assert!(left.values().all(|&time| time == 0), "{left:?}");
+    let inner: f64 = found.ranks.iter().map(|part| part.seconds).sum();
+    near(found.startup_s, length as f64 - ns(inner), "start-up")?;
     let mut left = times;
     for row in &found.profile {
         let key = key(&row.kind, row.location.line, row.until.as_ref());
         near(row.seconds, left.remove(&key).unwrap_or(0) as f64, key)?;
+        prop_assert!(
+            row.share == 0.0 || (row.share * inner - row.seconds).abs() < 1e-6 * inner,
+            "{row:?} of {inner}"
+        );
     }
     // Smaller parts are not listed.
     let is_small = |time: i64| (time as f64) < 1.1e-3 * length as f64;

@@ -259,7 +259,7 @@ fn critical_path(events: &Events, replayed: &Replayed, column: usize) -> Vec<Str
 
 fn is_apart(operation: u16) -> bool {
     let shape = calls::call(operation).map(|call| call.shape);
-    matches!(shape, Some(Shape::Init | Shape::Finalize))
+    shape.is_some_and(Shape::is_apart)
 }
 
 fn wait(events: &Events, (waiting, (late, site)): &WaitKey, sum: i64) -> Wait {

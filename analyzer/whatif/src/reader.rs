@@ -127,7 +127,7 @@ fn kind(events: &Events, operation: &Operation) -> Kind {
     let row = operation.call;
     let shape = row.map_or(Shape::Single, |row| row.shape);
     let generic = row.map_or(GenericType::Setup, |row| row.generic);
-    let is_end = matches!(shape, Shape::Init | Shape::Finalize);
+    let is_end = shape.is_apart();
     let meets = matches!(shape, Shape::Barrier | Shape::PeBarrier | Shape::AllToAll)
         && operation.has(flags::COLLECTIVE)
         && !operation.has(flags::POSTS);

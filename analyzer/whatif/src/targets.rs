@@ -124,7 +124,7 @@ fn is_blocking(call: u16) -> bool {
 /// A program is thinkable without it.
 pub fn is_optional(call: u16) -> bool {
     let shape = calls::call(call).map(|call| call.shape);
-    !matches!(shape, None | Some(Shape::Init | Shape::Finalize))
+    shape.is_some_and(|shape| !shape.is_apart())
 }
 
 /// Whether all wait for all in it, and nothing else.

@@ -1,7 +1,7 @@
 //! The critical path, and how busy the run was.
 
 use laggard_report::units::{duration, percent};
-use laggard_report::{Parallelism, PathPhase, PathRow, Report, words};
+use laggard_report::{CriticalPath, Parallelism, PathPhase, PathRow, Report, words};
 use maud::{Markup, PreEscaped, html};
 
 use crate::text::{amount, sentence};
@@ -24,7 +24,7 @@ pub fn section(report: &Report) -> Markup {
                 h2 #path-title { "Critical path" }
                 p.soft {
                     "Only what is on it makes the run shorter: "
-                    (duration(path.length_s)) ", start-up included, mostly on "
+                    (duration(path.length_s - path.startup_s)) " without start-up, mostly on "
                     (ranks(report)) "."
                 }
                 @if let Some(load) = &report.parallelism {
@@ -42,7 +42,7 @@ pub fn section(report: &Report) -> Markup {
                             }
                         }
                         tbody {
-                            @for (at, row) in path.profile.iter().take(LISTED).enumerate() {
+                            @for (at, row) in rows(path).take(LISTED).enumerate() {
                                 (activity(at, row))
                             }
                         }
@@ -67,12 +67,17 @@ pub fn section(report: &Report) -> Markup {
                         }
                     }
                 }
-                @if path.profile.len() > LISTED {
-                    p.soft { "and " (path.profile.len() - LISTED) " more in the report file" }
+                @if rows(path).count() > LISTED {
+                    p.soft { "and " (rows(path).count() - LISTED) " more in the report file" }
                 }
             }
         }
     }
+}
+
+/// Its activities without start-up.
+fn rows(path: &CriticalPath) -> impl Iterator<Item = &PathRow> {
+    path.profile.iter().filter(|row| row.share > 0.0)
 }
 
 /// `rank 3 (58 %) and rank 0 (41 %)`.
@@ -80,7 +85,10 @@ fn ranks(report: &Report) -> String {
     let path = report.critical_path.as_ref();
     let ranks = path.iter().flat_map(|path| {
         path.ranks.iter().take(2).map(|part| {
-            let share = percent(laggard_report::percent(part.seconds, path.length_s));
+            let share = percent(laggard_report::percent(
+                part.seconds,
+                path.length_s - path.startup_s,
+            ));
             format!("rank {} ({share})", part.rank)
         })
     });

@@ -162,7 +162,7 @@ impl Open {
 
     /// Whether it is a collective without any data.
     pub fn lacks_group(&self) -> bool {
-        let silent = matches!(self.shape(), Shape::Single | Shape::Init | Shape::Finalize);
+        let silent = self.shape() == Shape::Single || self.shape().is_apart();
         // A PE that gets no symmetric memory synchronises with none.
         let name = laggard_trace::calls::name(self.number);
         let takes_memory = self.shape() == Shape::PeBarrier
@@ -205,7 +205,7 @@ impl Open {
     /// The records of the call, which ended at `leave`. Each comes with the request that it
     /// posted, and whether more will be known of it.
     pub fn close(mut self, leave: u64) -> SmallVec<[(Done, Option<u64>, bool); 2]> {
-        if matches!(self.shape(), Shape::Init | Shape::Finalize) && self.parts.is_empty() {
+        if self.shape().is_apart() && self.parts.is_empty() {
             // All processes of the job take part, even if the archive does not say so.
             let root = Endpoint {
                 peer: laggard_trace::PEER_ANY,

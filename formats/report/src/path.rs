@@ -10,6 +10,9 @@ use crate::{RootSite, SourceLocation};
 pub struct CriticalPath {
     /// From when the last rank began `MPI_Init` until the last one entered `MPI_Finalize`.
     pub length_s: f64,
+    /// Its time in calls that start or end a library. No percentage, rank or phase counts it.
+    #[serde(default)]
+    pub startup_s: f64,
     /// Its time, where a second in which few locations are busy counts more: that second, and for
     /// each other location the idle part of it (Jiang's weighted critical path).
     pub weight_s: f64,
@@ -23,7 +26,8 @@ pub struct CriticalPath {
     pub intra_partition_s: f64,
     /// Time of all locations in other activities, without waiting.
     pub non_critical_s: f64,
-    /// The ranks that it is on, the longest part first; may be cut after the longest.
+    /// The ranks that it is on without start-up, the longest part first; may be cut after the
+    /// longest.
     pub ranks: Vec<PathRank>,
     /// Its activities, the longest first; may be cut.
     pub profile: Vec<PathRow>,
@@ -42,9 +46,9 @@ pub struct PathPhase {
     pub phase: String,
     /// Time of the path in it.
     pub seconds: f64,
-    /// Part of the path, 0 to 1.
+    /// Part of the path without start-up, 0 to 1.
     pub share: f64,
-    /// Part of the path's weight, 0 to 1.
+    /// Part of the weight of that, 0 to 1.
     pub weight_share: f64,
 }
 
@@ -72,9 +76,9 @@ pub struct PathRow {
     pub until: Option<RootSite>,
     /// Time of the path in it.
     pub seconds: f64,
-    /// Part of the path, 0 to 1.
+    /// Part of the path without start-up, 0 to 1; 0 for start-up itself.
     pub share: f64,
-    /// Part of the path's weight, 0 to 1.
+    /// Part of the weight of that, 0 to 1; 0 for start-up itself.
     pub weight_share: f64,
     /// The ranks that do it on the path, the longest part first; eight at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,11 +1,15 @@
-/* Regions of a program, one of which takes rank 2 60 ms longer in each of 5 rounds. `solve` is
- * a call in all of them, and where rank 2 is late the others wait in `step`, which has a barrier:
+/* Regions of a program, one of which takes a LATE rank 60 ms longer in each of 5 rounds. `solve` is
+ * a call in all of them, and where it is late the others wait in `step`, which has a barrier:
  * that is no time of the region. `output` takes all ranks the same. With KILLED, all ranks are
  * killed at their end.
  */
 #include "../common.h"
 #include <signal.h>
 #include "laggard.h"
+
+#ifndef LATE
+#define LATE 2
+#endif
 
 NOINLINE static void meet(void)
 {
@@ -16,7 +20,7 @@ NOINLINE static void step(int round)
 {
     laggard_region_begin("step"); /* MARK step */
     laggard_region_begin("solve"); /* MARK solve */
-    at(round, rank == 2 ? 80 : 20);
+    at(round, rank == LATE ? 80 : 20);
     laggard_region_end("solve");
     meet();
     laggard_region_end("step");

@@ -53,7 +53,7 @@ pub fn open(
 ) -> Vec<Account> {
     let accounts = entries.iter().filter_map(|(path, entry)| {
         let call = calls::call(entry.operation)?;
-        let is_end = matches!(call.shape, Shape::Init | Shape::Finalize);
+        let is_end = call.shape.is_apart();
         // A loop of the program may do more than wait.
         // POSIX I/O takes what it takes: it waits for devices.
         let is_none = is_end || call.is_user() || call.is_posix();

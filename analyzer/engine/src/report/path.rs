@@ -31,7 +31,18 @@ pub fn rows(
 ) -> (CriticalPath, Parallelism) {
     let (path, load) = (&roots.path, &roots.load);
     let length = (load.span.1 - load.span.0).max(0);
+    // Start-up is in no percentage.
+    let apart = || path.of.iter().filter(|(activity, _)| activity.is_apart());
+    let startup: i64 = apart().map(|(_, sums)| sums.time).sum();
+    let inner = (length - startup) as f64;
+    let of_inner = path.of.iter().filter(|(activity, _)| !activity.is_apart());
     let weight: i128 = path.of.values().map(|sums| sums.weight).sum();
+    let inner_weight = of_inner.map(|(_, sums)| sums.weight).sum::<i128>() as f64;
+    let mut ranks = path.ranks.clone();
+    for (rank, time) in apart().flat_map(|(_, sums)| &sums.ranks) {
+        *ranks.entry(*rank).or_default() -= time;
+    }
+    ranks.retain(|_, time| *time > 0);
     let impact = |of: fn(&OnPath) -> i128| {
         let parts = path.of.values().map(|sums| of(sums).max(0));
         seconds(parts.sum())
@@ -39,8 +50,8 @@ pub fn rows(
     let (all, inter) = (impact(|sums| sums.impact), impact(|sums| sums.inter));
     let mut profile: Vec<_> = path.of.iter().filter(|(_, sums)| sums.time > 0).collect();
     profile.sort_unstable_by_key(|(activity, sums)| (Reverse(sums.time), **activity));
-    let share = |sums: &OnPath| ratio(sums.time as f64, length as f64);
-    profile.retain(|(_, sums)| share(sums) >= LEAST_SHARE);
+    let is_listed = |sums: &OnPath| ratio(sums.time as f64, length as f64) >= LEAST_SHARE;
+    profile.retain(|(_, sums)| is_listed(sums));
     // What is known of some activities as one falls on each by its time.
     let mut of_all: FxHashMap<Activity, i64> = FxHashMap::default();
     for (activity, sums) in &path.of {
@@ -54,14 +65,15 @@ pub fn rows(
     };
     let profile = profile.into_iter().take(MOST).map(|(activity, sums)| {
         let mean = sums.all / locations.max(1) as i64;
+        let part = if activity.is_apart() { 0.0 } else { 1.0 };
         PathRow {
             kind: name(activity).to_owned(),
             operation: operation(activity.begin),
             location: place(activity.begin, places),
             until: site(activity.until, places),
             seconds: laggard_report::seconds(sums.time),
-            share: share(sums),
-            weight_share: ratio(sums.weight as f64, weight as f64),
+            share: ratio(part * sums.time as f64, inner),
+            weight_share: ratio(part * sums.weight as f64, inner_weight),
             ranks: longest(&sums.ranks, RANKS),
             imbalance_s: laggard_report::seconds((sums.time - mean).max(0)),
             impact_s: seconds(sums.impact.max(0) + shared(activity, sums.time)),
@@ -74,8 +86,8 @@ pub fn rows(
         .map(|(name, spent)| PathPhase {
             phase: name.clone(),
             seconds: laggard_report::seconds(spent.time),
-            share: ratio(spent.time as f64, length as f64),
-            weight_share: ratio(spent.weight as f64, weight as f64),
+            share: ratio(spent.time as f64, inner).min(1.0),
+            weight_share: ratio(spent.weight as f64, inner_weight).min(1.0),
         })
         .collect();
     phases.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -84,13 +96,14 @@ pub fn rows(
     let errors = errors.chain(path.phases.values().map(|spent| spent.error));
     let critical = CriticalPath {
         length_s: laggard_report::seconds(length),
+        startup_s: laggard_report::seconds(startup),
         weight_s: laggard_report::seconds(weight),
         activities_s: laggard_report::seconds(path.activities),
         imbalance_impact_s: all,
         inter_partition_s: inter,
         intra_partition_s: (all - inter).max(0.0),
         non_critical_s: laggard_report::seconds(path.others),
-        ranks: longest(&path.ranks, LISTED),
+        ranks: longest(&ranks, LISTED),
         profile,
         phases,
         weight_error_s: laggard_report::seconds(errors.max().unwrap_or(0)),

@@ -200,7 +200,7 @@ pub fn because(
 /// Whether the waits look like a single occasion: nobody waited twice.
 fn is_once(operation: u16, instances: u64, waiting_ranks: u64) -> bool {
     let shape = calls::call(operation).map(|call| call.shape);
-    instances <= waiting_ranks.max(1) || matches!(shape, Some(Shape::Init | Shape::Finalize))
+    instances <= waiting_ranks.max(1) || shape.is_some_and(Shape::is_apart)
 }
 
 /// Amounts of the activities.

@@ -1,6 +1,6 @@
 //! What a location did: computation between two calls or in a function, or calls.
 
-use laggard_trace::calls::Shape;
+use laggard_trace::calls::{self, Shape};
 use laggard_trace::{Beside, Event, flags};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,12 @@ impl Activity {
             Kind::Blocked | Kind::Preempted | Kind::Kernel => true,
             Kind::Io | Kind::Call | Kind::Latency | Kind::Sampled => false,
         }
+    }
+
+    /// Whether it is a call of start-up or shut-down.
+    pub fn is_apart(&self) -> bool {
+        let call = calls::call(self.begin.0).filter(|_| self.kind == Kind::Call);
+        call.is_some_and(|call| call.shape.is_apart())
     }
 
     /// Whether it is computation in a function of the program.

@@ -327,6 +327,6 @@ fn left_open(signature: &Signature) -> Any {
 /// Whether a collective has events of its own; start and end of MPI have none.
 fn has_events(signature: &Signature) -> bool {
     let shape = calls::call(signature.operation).map(|call| call.shape);
-    let is_silent = matches!(shape, Some(Shape::Init | Shape::Finalize));
+    let is_silent = shape.is_some_and(Shape::is_apart);
     !(is_silent && signature.group == WORLD)
 }

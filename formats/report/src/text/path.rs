@@ -4,9 +4,9 @@ use super::style::{Style, Tone, duration, percent, wrap};
 use super::{paragraph, roots};
 use crate::{PathRow, Report};
 
-/// Activities shown, and the least share of one of them, percent.
+/// Activities shown, and the least share of one of them, 0 to 1.
 const SHOWN: usize = 5;
-const LEAST_PERCENT: f64 = 5.0;
+const LEAST: f64 = 0.05;
 
 /// `computation between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
 pub(crate) fn what(row: &PathRow) -> String {
@@ -19,32 +19,19 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
         return;
     };
     // Start-up has a line of its own.
-    let phases = report.phases_of_run.iter();
-    let starts: Vec<_> = phases.flat_map(|phases| &phases.operations).collect();
-    let is_start = |row: &&PathRow| {
-        row.kind == "call" && starts.iter().any(|start| start.operation == row.operation)
-    };
-    let startup: f64 = path
-        .profile
-        .iter()
-        .filter(is_start)
-        .map(|row| row.seconds)
-        .sum();
-    let length = path.length_s - startup;
-    let share = |row: &PathRow| crate::percent(row.seconds, length);
-    let rows = path.profile.iter().filter(|row| !is_start(row)).take(SHOWN);
-    let rows: Vec<_> = rows.take_while(|row| share(row) >= LEAST_PERCENT).collect();
+    let rows = path.profile.iter().filter(|row| row.share >= LEAST);
+    let rows: Vec<_> = rows.take(SHOWN).collect();
     if rows.is_empty() {
         return;
     }
     out.push('\n');
     let title = format!(
         "Critical path: only what is on it makes the run shorter ({} without start-up)",
-        duration(length)
+        duration(path.length_s - path.startup_s)
     );
     paragraph(out, &title, screen, style, Tone::Strong);
     for row in rows {
-        let share = percent(share(row));
+        let share = percent(100.0 * row.share);
         let least = 0.01 * row.seconds;
         let more = match row.imbalance_s > least && report.run.locations > 1 {
             true => format!(
@@ -66,7 +53,7 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
     let phases = phases.map(|phase| format!("{} {}", phase.phase, percent(100.0 * phase.share)));
     let phases: Vec<_> = phases.collect();
     if !phases.is_empty() {
-        let text = format!("By phase, start-up included: {}", phases.join(", "));
+        let text = format!("By phase: {}", phases.join(", "));
         paragraph(out, &text, screen, style, Tone::Plain);
     }
 }

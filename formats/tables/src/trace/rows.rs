@@ -402,9 +402,9 @@ tables! {
         until_frames: Option<String>,
         /// Time of the path in it, s.
         seconds: f64,
-        /// Share of the path, 0 to 1.
+        /// Share of the path without start-up, 0 to 1.
         share: f64,
-        /// Share of the path's weight, 0 to 1.
+        /// The same of the path's weight.
         weight_share: f64,
         /// Time on the path above the mean of all locations, s.
         imbalance_s: f64,

@@ -119,6 +119,13 @@ pub enum Shape {
     Finalize,
 }
 
+impl Shape {
+    /// Whether it is start-up or shut-down, which reports leave out of their percentages.
+    pub fn is_apart(self) -> bool {
+        matches!(self, Shape::Init | Shape::Finalize)
+    }
+}
+
 /// One row of the table of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
