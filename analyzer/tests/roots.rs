@@ -553,6 +553,51 @@ fn what_came_before_a_meeting_does_not_count_after_it() {
     assert_eq!(direct(&("computation", 10, 20)), 9.0);
 }
 
+/// Direct and indirect costs, ms, where rank 0 is late for a broadcast, and rank 2 for rank 3, which is
+/// late for rank 1. That one comes to the broadcast at `enter` ms.
+fn after_a_broadcast(enter: u64) -> BTreeMap<Key, (f64, f64)> {
+    let mut all = ranks(4);
+    for (rank, enter) in all.iter_mut().zip([21, enter, 2, 2]) {
+        rank.call(1, init(), 0, MS);
+        rank.collective(10, number::MPI_Bcast, 0, enter * MS, 22 * MS);
+    }
+    all[2].send(20, 3, 0, 62 * MS, 63 * MS);
+    all[3].recv(30, 2, 0, 23 * MS, 63 * MS);
+    all[3].send(20, 1, 0, 64 * MS, 65 * MS);
+    all[1].recv(35, 3, 0, 24 * MS, 65 * MS);
+    for rank in &mut all {
+        rank.call(40, finalize(), 70 * MS, 71 * MS);
+    }
+    let ms = |seconds: f64| (seconds * 1e6).round() / 1e3;
+    let found = roots(&analyze(all)).into_iter();
+    found
+        .map(|(key, (direct, indirect))| (key, (ms(direct), ms(indirect))))
+        .collect()
+}
+
+/// Ranks 1 and 3 waited for the same root before rank 1 waits for rank 3: if it had come early, both
+/// had been earlier. Only what rank 3 waited besides is behind that wait.
+#[test]
+fn what_both_waited_for_does_not_count() {
+    let expected = BTreeMap::from([
+        (("computation", 1, 10), (57.0, 0.0)),
+        (("computation", 10, 20), (39.0, 39.0)),
+        (("computation", 30, 20), (1.0, 0.0)),
+    ]);
+    assert_eq!(after_a_broadcast(2), expected);
+}
+
+/// Rank 1 did not wait for the root, but rank 3 did: that counts.
+#[test]
+fn what_the_late_one_alone_waited_for_counts() {
+    let part = |time: f64| (40.0 * time / 58.0 * 1e3).round() / 1e3;
+    let expected = BTreeMap::from([
+        (("computation", 1, 10), (38.0, part(19.0))),
+        (("computation", 10, 20), (39.0, part(39.0))),
+    ]);
+    assert_eq!(after_a_broadcast(21), expected);
+}
+
 /// Each of `count` ranks waits for a message that the one before it sends only after such a wait, all
 /// at 10 ms, so that nobody is the first.
 fn circle(all: &mut [Calls], count: usize) {

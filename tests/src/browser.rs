@@ -123,8 +123,13 @@ impl Browser {
     /// Opens a file and waits until it is loaded.
     #[track_caller]
     pub fn open(&mut self, file: &Path) {
+        self.visit(&format!("file://{}", file.display()));
+    }
+
+    /// Opens a URL and waits until it is loaded.
+    #[track_caller]
+    pub fn visit(&mut self, url: &str) {
         self.events.clear();
-        let url = format!("file://{}", file.display());
         self.ask("Page.navigate", json!({"url": url}));
         while !self
             .events

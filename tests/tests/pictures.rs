@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use laggard_generator::{Length, Program, Settings, generate};
 use laggard_tests::browser::Browser;
 use laggard_tests::process;
-use laggard_tests::product::{Bench, TIMEOUT};
+use laggard_tests::product::{Bench, TIMEOUT, reader};
 use serde_json::Value;
 
 /// Largest picture, bytes: pages with them should load at once, and the repository stay small.
@@ -107,7 +108,52 @@ fn drawn(bench: &Bench) -> BTreeMap<&'static str, Vec<u8>> {
         browser.open(&bench.path(file));
         pictures.insert(name, browser.picture_of("svg", WIDTH));
     }
+    pictures.insert("timeline", time_line(bench, &mut browser));
     pictures
+}
+
+/// What to do in Perfetto's interface: unfold all, choose the longest wait for a late sender that has
+/// an arrow from its root cause, and show its time and that of the next round.
+const TIME_LINE: &str = r#"(async () => {
+    const isThere = () => window.app?.trace && app.commands.hasCommand("dev.perfetto.ExpandAllGroups");
+    while (!isThere()) await new Promise((later) => setTimeout(later, 100));
+    await waitForPerfettoIdle();
+    const trace = app.trace;
+    if (app.sidebar.visible) app.sidebar.toggleVisibility();
+    app.commands.runCommand("dev.perfetto.ExpandAllGroups");
+    const found = await trace.engine.query(`select wait.id as id, wait.ts as begin, wait.dur as length
+        from slice wait join flow on flow.slice_in = wait.id join slice cause on cause.id = flow.slice_out
+        where wait.name like 'Late sender: rank 2 %' and cause.name like 'rc%' order by wait.dur desc limit 1`);
+    const { id, begin, length } = found.firstRow({ id: 0, begin: 0n, length: 0n });
+    trace.selection.selectSqlEvent("slice", id);
+    await waitForPerfettoIdle();
+    app.commands.runCommand("dev.perfetto.ToggleDrawer");
+    trace.timeline.setViewportTime(begin - length / 2n, begin + 3n * length);
+    await waitForPerfettoIdle();
+    return [...trace.loadingErrors, trace.traceInfo.importErrors].join();
+})()"#;
+
+/// The time line in Perfetto's own interface.
+fn time_line(bench: &Bench, browser: &mut Browser) -> Vec<u8> {
+    laggard(
+        bench,
+        &["export", "trace", "--to", "perfetto", "-o", "heat.pftrace"],
+    );
+    let mut command = reader("perfetto_interface.py");
+    command.arg(bench.path("heat.pftrace"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = command.spawn().expect("a server");
+    let mut port = String::new();
+    let output = server.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut port).expect("a port");
+    browser.visit(&format!("http://127.0.0.1:{}/", port.trim()));
+    let errors = browser.value(TIME_LINE);
+    assert_eq!(errors, "0", "what the interface says of the trace");
+    let picture = browser.picture(WIDTH);
+    // Its input ends.
+    drop(server.stdin.take());
+    server.wait().expect("a server");
+    picture
 }
 
 /// Without loss, as small as it gets.

@@ -128,8 +128,31 @@ fn wholes(times: &Times, as_whole: bool) -> [i64; 4] {
     sums
 }
 
-/// How much longer the late one of a team did something than the others, and its waits.
-fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<(At, usize)>) {
+/// A wait of a rank, by its place; and how much of it counts, ns.
+type Counted = ((At, usize), f64);
+
+/// Waits of some calls of a rank.
+fn waits(
+    machine: &Machine,
+    rank: usize,
+    calls: std::ops::Range<usize>,
+) -> impl Iterator<Item = ((At, usize), &Wait)> {
+    let calls = calls.map(move |at| (at, &machine.done[rank][at]));
+    calls.flat_map(move |(at, call)| {
+        let waits = (0..).zip(&call.waits);
+        waits.map(move |(number, wait)| (((rank, at), number), wait))
+    })
+}
+
+/// Waits that others may have had, too: by the waiting call and the late rank.
+fn alike(machine: &Machine, (rank, at): At, wait: &Wait) -> Option<(u32, usize)> {
+    let call = &machine.done[rank][at];
+    call.waits_alike.then_some((call.line, wait.late.0))
+}
+
+/// How much longer the late one of a team did something than the others, and its waits that
+/// these did not have, too.
+fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Counted>) {
     let &((first, at), _, wait) = &team[0];
     let (late, call) = wait.late;
     let (of_late, for_all) = match machine.done[first][at].team {
@@ -138,12 +161,18 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<(At
         None => (Whom::Rank(first), None),
     };
     let (mut means, mut all) = (Times::new(), [0; 4]);
+    let mut theirs: BTreeMap<(u32, usize), i64> = BTreeMap::new();
     for &((rank, at), ..) in team {
         let own = since(machine, rank, for_all.unwrap_or(Whom::Rank(late)), at);
         let sums = all.iter_mut().zip(wholes(&own.times, as_whole));
         sums.for_each(|(all, own)| *all += own);
         for (key, time) in own.times {
             *means.entry(key).or_default() += time;
+        }
+        for ((at, _), wait) in waits(machine, rank, own.after).filter(|_| as_whole) {
+            if let Some(key) = alike(machine, at, wait) {
+                *theirs.entry(key).or_default() += wait.share;
+            }
         }
     }
     let count = team.len() as i64;
@@ -166,11 +195,20 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<(At
             elsewhere[whole] -= set;
         }
     }
-    let waits = own.after.flat_map(|at| {
-        let count = machine.done[late][at].waits.len();
-        (0..count).map(move |number| ((late, at), number))
+    let own = || waits(machine, late, own.after.clone());
+    let mut sums: BTreeMap<(u32, usize), i64> = BTreeMap::new();
+    for ((at, _), wait) in own() {
+        if let Some(key) = alike(machine, at, wait) {
+            *sums.entry(key).or_default() += wait.share;
+        }
+    }
+    let counted = own().map(|(of, wait)| {
+        let key = alike(machine, of.0, wait);
+        let both = key.and_then(|key| Some((theirs.get(&key)? / count, sums[&key])));
+        let part = both.map_or(1.0, |(both, all)| 1.0 - both.min(all) as f64 / all as f64);
+        (of, part * wait.share as f64)
     });
-    (excess, waits.collect())
+    (excess, counted.collect())
 }
 
 /// Waits of a class, ns.
@@ -231,12 +269,8 @@ impl Costs {
         let ((rank, at), _, wait) = team[0];
         let (late, call) = wait.late;
         let (excess, its_waits) = excess(machine, team, as_whole);
-        let share = |wait: &(At, usize)| {
-            let ((rank, at), number) = *wait;
-            machine.done[rank][at].waits[number].share as f64
-        };
         let more = excess.values().sum::<i64>() as f64;
-        let whole = more + its_waits.iter().map(share).sum::<f64>();
+        let whole = more + its_waits.iter().map(|(_, time)| time).sum::<f64>();
         let waited = team.iter().map(|(.., wait)| wait.share).sum::<i64>() as f64;
         let mut carried = Put::new();
         for (at, number, _) in team {
@@ -271,14 +305,16 @@ impl Costs {
             cost.1 += all_carried * time as f64 / whole;
         }
         *carried.entry(wait.class).or_default() += direct;
-        for its in its_waits {
+        for (its, time) in its_waits {
             let (of_wait, most) = put.entry(its).or_default();
             for (class, amount) in &carried {
-                *of_wait.entry(class).or_default() += amount * share(&its) / whole;
+                *of_wait.entry(class).or_default() += amount * time / whole;
             }
             // Alone, the last one is charged as Scalasca does: waits propagate in messages.
             if as_whole || ["late_sender", "late_receiver"].contains(&wait.class) {
-                *most = most.max(direct / whole / team.len() as f64);
+                let ((rank, at), number) = its;
+                let all = machine.done[rank][at].waits[number].share as f64;
+                *most = most.max(time / all * direct / whole / team.len() as f64);
             }
         }
     }

@@ -55,7 +55,7 @@ fn more(kind: Kind, operation: &str, longer: &Longer) -> String {
         return String::new();
     }
     let did = match kind {
-        Kind::Computation | Kind::Sampled => "computed".to_owned(),
+        Kind::Computation | Kind::Sampled | Kind::Waited => "computed".to_owned(),
         Kind::Blocked => "was asleep or blocked".to_owned(),
         Kind::Preempted => "was without a processor".to_owned(),
         Kind::Kernel => "was in the kernel".to_owned(),

@@ -292,7 +292,7 @@ pub(super) fn name(activity: &Activity) -> &'static str {
 
 fn subject(kind: Kind) -> rules::Activity {
     match kind {
-        Kind::Computation | Kind::Sampled => rules::Activity::Computation,
+        Kind::Computation | Kind::Sampled | Kind::Waited => rules::Activity::Computation,
         Kind::Io => rules::Activity::Io,
         Kind::Call => rules::Activity::Call,
         Kind::Latency => rules::Activity::Latency,

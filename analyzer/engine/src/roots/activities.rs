@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::basics::ends::NONE;
 use crate::basics::intern::{PathKey, path_key};
 use crate::roots::functions::Functions;
-use crate::stream::rows::TimeClass;
+use crate::stream::rows::{Row, TimeClass};
 use crate::stream::thread::Thread;
 
 /// A call: its number, and its call path.
@@ -34,6 +34,9 @@ pub enum Kind {
     Kernel,
     /// In a function of the program, as samples tell of what is computation beside. Never a cause.
     Sampled,
+    /// For a late party, in a collective in which others may have waited for the same one. Never a
+    /// cause.
+    Waited,
 }
 
 /// What a location did for a while.
@@ -54,7 +57,7 @@ impl Activity {
         match self.kind {
             Kind::Computation => !self.is_in_function(),
             Kind::Blocked | Kind::Preempted | Kind::Kernel => true,
-            Kind::Io | Kind::Call | Kind::Latency | Kind::Sampled => false,
+            Kind::Io | Kind::Call | Kind::Latency | Kind::Sampled | Kind::Waited => false,
         }
     }
 
@@ -77,7 +80,7 @@ impl Activity {
             Kind::Blocked => Some(1),
             Kind::Preempted => Some(2),
             Kind::Kernel => Some(3),
-            Kind::Sampled => None,
+            Kind::Sampled | Kind::Waited => None,
             _ => (as_whole || self.is_stretch()).then_some(0),
         }
     }
@@ -104,6 +107,20 @@ impl Activity {
         }
     }
 
+    /// Waits of a call for a thread of a world rank.
+    pub fn waited(call: Site, (rank, thread): (u32, u32)) -> Activity {
+        Activity {
+            kind: Kind::Waited,
+            begin: call,
+            until: (0, [rank.into(), thread.into()]),
+        }
+    }
+
+    /// Whether it tells of time that is there beside it.
+    pub fn is_beside(&self) -> bool {
+        matches!(self.kind, Kind::Sampled | Kind::Waited)
+    }
+
     /// The same in all agents.
     pub fn key(&self) -> [u64; 2] {
         let mut bytes = [0; 40];
@@ -128,7 +145,7 @@ pub struct OfCall {
     pub meets: bool,
     /// Whether it posts a request.
     pub posts: bool,
-    /// Whether it does more than look whether something has come.
+    /// Whether it does more than look whether something has come, and marks no region.
     is_plain: bool,
 }
 
@@ -201,14 +218,15 @@ impl Activities {
         }
     }
 
-    /// Whether a call is defined, and does more than look whether something has come.
+    /// Whether a call is defined, and does more than look whether something has come. Marks of
+    /// regions are no calls.
     #[inline]
     pub fn is_plain(&self, thread: &Thread<'_>, signature: u32) -> bool {
         match self.of_call.get(signature as usize) {
             Some(call) if call.number != NONE => call.is_plain,
             _ => {
                 let row = thread.rows.get(signature as usize);
-                row.is_some_and(|row| !row.looks)
+                row.is_some_and(is_plain)
             }
         }
     }
@@ -230,7 +248,7 @@ impl Activities {
             number,
             meets: row.is_some_and(|row| row.has(flags::COLLECTIVE) || row.shape == Shape::Init),
             posts: row.is_some_and(|row| row.has(flags::POSTS)),
-            is_plain: row.is_some_and(|row| !row.looks),
+            is_plain: row.is_some_and(is_plain),
         };
         if self.of_call.len() <= at {
             let unknown = OfCall {
@@ -412,6 +430,19 @@ impl Shared {
     /// The number of an activity, if a location of this agent has it.
     pub fn find(&self, key: [u64; 2]) -> Option<u32> {
         self.numbers.get(&key).copied()
+    }
+}
+
+fn is_plain(row: &Row) -> bool {
+    !row.looks && !row.is_mark()
+}
+
+/// Whether a record is that of a call. Time in regions of the program is between calls.
+pub fn is_call(rows: &[Row]) -> impl Fn(u32) -> bool {
+    let has_marks = rows.iter().any(Row::is_mark);
+    move |signature| {
+        let row = rows.get(signature as usize);
+        row.is_some_and(|row| !has_marks || !row.is_mark())
     }
 }
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Told};
+use crate::roots::activities::{Activities, Told, is_call};
 use crate::roots::load::{Bin, Sent, Weights};
 use crate::roots::phases::Phases;
 use crate::roots::walk::Walked;
@@ -102,8 +102,8 @@ impl<'a> Along<'a> {
         self.phases.read(&columns, &self.stream, weights);
         let calls = columns.first..columns.enter.len();
         let call = |at: usize| (columns.signature[at], columns.enter[at], columns.leave[at]);
-        let defined = self.thread.rows.len();
-        let is_defined = |at: &usize| (columns.signature[*at] as usize) < defined;
+        let is_call = is_call(&self.thread.rows);
+        let is_defined = |at: &usize| is_call(columns.signature[*at]);
         let begin = self.stretches.front().map_or(i64::MAX, |next| next.0);
         let before = columns.enter[calls.clone()].partition_point(|&enter| enter <= begin);
         // The last call before the path has the time up to the next one.

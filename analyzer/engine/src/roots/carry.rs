@@ -14,7 +14,7 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::roots::sums::{Roots, Victim, WaitClass};
 use crate::roots::walk::Walked;
-use crate::wire::links::{Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
+use crate::wire::links::{Alike, Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
 use crate::wire::parcels::{Parcel, exchange};
 
 /// Parts of a ns in which costs are counted.
@@ -34,6 +34,19 @@ struct Charge {
     most: u128,
     /// Bits of the waiting ranks.
     ranks: u64,
+    /// What costs less, as those waited alike who are charged for.
+    less: SmallVec<[Less; 1]>,
+}
+
+/// Waits that others had, too: a ns of them costs less.
+#[derive(Clone, Copy, Debug)]
+struct Less {
+    /// The location's number of their activity.
+    activity: u32,
+    /// So much less, in 2^-[`POINT`] [`UNIT`]s.
+    rate: u128,
+    /// Instead of the charge's.
+    most: u128,
 }
 
 /// Costs from one kind of waits.
@@ -109,6 +122,7 @@ struct Slab {
     blames: Vec<Blame>,
     waits: Vec<Wait>,
     more: Vec<More>,
+    alike: Vec<Alike>,
     sources: Vec<Source>,
     /// By agent and number of what was told: waits that have not passed their costs on.
     remaining: Vec<Vec<u32>>,
@@ -129,6 +143,8 @@ struct Left {
     waits: (usize, usize),
     /// End of what it did longer.
     more: usize,
+    /// End of what others waited alike.
+    alike: usize,
     /// End of who told.
     sources: usize,
 }
@@ -142,11 +158,13 @@ impl Left {
 impl Slab {
     fn new(kept: Kept, lanes: usize) -> Slab {
         let mut left = vec![Left::default(); lanes];
-        let (mut blame, mut wait, mut more, mut sources) = (0, 0, 0, 0);
+        let (mut blame, mut wait) = (0, 0);
+        let (mut more, mut alike, mut sources) = (0, 0, 0);
         for (lane, left) in (0..).zip(&mut left) {
             (left.blames.0, left.waits.0) = (blame, wait);
             while let Some(found) = kept.blames.get(blame).filter(|blame| blame.lane == lane) {
                 more += found.count as usize;
+                alike += found.alike as usize;
                 sources += found.sources as usize;
                 blame += 1;
             }
@@ -154,7 +172,7 @@ impl Slab {
                 wait += 1;
             }
             (left.blames.1, left.waits.1, left.more) = (blame, wait, more);
-            left.sources = sources;
+            (left.alike, left.sources) = (alike, sources);
         }
         let mut remaining = vec![Vec::new(); kept.counts.len()];
         for wait in kept.waits.iter().filter(|wait| wait.agent != NONE) {
@@ -175,6 +193,7 @@ impl Slab {
             blames: kept.blames,
             waits: kept.waits,
             more: kept.more,
+            alike: kept.alike,
             sources: kept.sources,
             remaining,
             folded: FxHashMap::default(),
@@ -405,10 +424,13 @@ impl<'j> Carrier<'j> {
                         came.use_up(source.index, &mut costs);
                     }
                     let more = left.more - blame.count as usize..left.more;
+                    let alike = left.alike - blame.alike as usize..left.alike;
                     (left.blames.1, left.more) = (left.blames.1 - 1, more.start);
+                    left.alike = alike.start;
                     left.sources -= sources.len();
                     let passes_on = !self.by_messages || self.is_message(blame.victim);
-                    self.lanes[at].charge((blame, passes_on), &slab.more[more], &costs);
+                    let compared = (&slab.more[more], &slab.alike[alike]);
+                    self.lanes[at].charge((blame, passes_on), compared, &costs);
                 }
                 (None, Some(_)) => unreachable!("taken above"),
             }
@@ -467,7 +489,8 @@ impl Lane {
         self.charges.retain(|charge| charge.since <= wait.order);
         let mut costs = Costs::new();
         for charge in &self.charges {
-            let amount = (charge.rate * wait.share.max(0) as u128) >> POINT;
+            let (rate, _) = charge.of(wait);
+            let amount = (rate * wait.share.max(0) as u128) >> POINT;
             let cost = Cost {
                 victim: charge.victim,
                 amount: i64::try_from(amount).unwrap_or(i64::MAX),
@@ -477,7 +500,7 @@ impl Lane {
                 merge(&mut costs, &cost);
             }
         }
-        let most = self.charges.iter().map(|charge| charge.most).max();
+        let most = self.charges.iter().map(|charge| charge.of(wait).1).max();
         let most = most.unwrap_or(0).min((UNIT as u128) << POINT);
         let at = usize::from(wait.pattern);
         if most > 0 {
@@ -499,7 +522,12 @@ impl Lane {
 
     /// Charges the late location with a wait and with the costs put on it. Its own waits may have
     /// passed on theirs.
-    fn charge(&mut self, (blame, passes_on): (&Blame, bool), longer: &[More], costs: &[Cost]) {
+    fn charge(
+        &mut self,
+        (blame, passes_on): (&Blame, bool),
+        (longer, alike): (&[More], &[Alike]),
+        costs: &[Cost],
+    ) {
         let more: i64 = longer.iter().map(|more| more.time).sum();
         let all = more.saturating_add(blame.waited);
         // What explains one wait explains each of them.
@@ -560,7 +588,7 @@ impl Lane {
                     true => rate / u128::from(blame.waits.max(1)),
                     false => 0,
                 };
-                self.put(blame.since, cost, (rate, most));
+                self.put(blame.since, cost, (rate, most), alike);
             }
         }
     }
@@ -572,22 +600,58 @@ impl Lane {
         sum.1 |= cost.ranks;
     }
 
-    fn put(&mut self, since: u64, cost: Cost, (rate, most): (u128, u128)) {
-        let mut charges = self.charges.iter_mut();
-        match charges.find(|c| c.since == since && c.victim == cost.victim) {
-            Some(charge) => {
-                charge.rate += rate;
-                charge.most = charge.most.max(most);
-                charge.ranks |= cost.ranks;
-            }
-            None => self.charges.push(Charge {
+    fn put(&mut self, since: u64, cost: Cost, (rate, most): (u128, u128), alike: &[Alike]) {
+        let mut charges = self.charges.iter();
+        let known = charges.position(|c| c.since == since && c.victim == cost.victim);
+        let at = known.unwrap_or_else(|| {
+            self.charges.push(Charge {
                 since,
                 victim: cost.victim,
-                rate,
-                most,
-                ranks: cost.ranks,
-            }),
+                rate: 0,
+                most: 0,
+                ranks: 0,
+                less: SmallVec::new(),
+            });
+            self.charges.len() - 1
+        });
+        self.charges[at].add(cost.ranks, (rate, most), alike);
+    }
+}
+
+impl Charge {
+    /// What a ns of a wait costs, and the most because of one wait.
+    #[inline]
+    fn of(&self, wait: &Wait) -> (u128, u128) {
+        let mut less = self.less.iter();
+        let less = less.find(|less| less.activity == wait.alike);
+        less.map_or((self.rate, self.most), |less| {
+            (self.rate.saturating_sub(less.rate), less.most)
+        })
+    }
+
+    /// Adds what a ns costs because of a wait of these `ranks`, which waited `alike`.
+    fn add(&mut self, ranks: u64, (rate, most): (u128, u128), alike: &[Alike]) {
+        let part = |amount: u128, alike: &Alike| {
+            amount * alike.both.max(0) as u128 / alike.all.max(1) as u128
+        };
+        for less in &mut self.less {
+            let here = alike.iter().find(|alike| alike.activity == less.activity);
+            less.rate += here.map_or(0, |alike| part(rate, alike));
+            let most = here.map_or(most, |alike| most - part(most, alike));
+            less.most = less.most.max(most);
         }
+        for alike in alike {
+            if self.less.iter().all(|less| less.activity != alike.activity) {
+                self.less.push(Less {
+                    activity: alike.activity,
+                    rate: part(rate, alike),
+                    most: self.most.max(most - part(most, alike)),
+                });
+            }
+        }
+        self.rate += rate;
+        self.most = self.most.max(most);
+        self.ranks |= ranks;
     }
 }
 

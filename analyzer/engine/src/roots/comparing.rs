@@ -12,7 +12,7 @@ use crate::roots::functions::InFunctions;
 use crate::roots::samples;
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::{Late, Walker};
-use crate::wire::links::{Blame, Kept, Link, More, Side, Source, Spending, Wait, Wholes};
+use crate::wire::links::{Alike, Blame, Kept, Link, More, Side, Source, Spending, Wait, Wholes};
 use crate::wire::parcels::exchange;
 
 impl Sweep<'_> {
@@ -26,6 +26,7 @@ impl Sweep<'_> {
                     order: wait.order,
                     share: links[wait.index as usize].share,
                     pattern: links[wait.index as usize].pattern,
+                    alike: wait.alike,
                     index,
                     lane,
                     agent,
@@ -84,6 +85,7 @@ impl Sweep<'_> {
                 let count = walker.blames.len();
                 let mut blames: Vec<Blame> = Vec::with_capacity(count);
                 let (mut more, mut wholes): (Vec<More>, Vec<i64>) = (Vec::new(), Vec::new());
+                let mut alike: Vec<Alike> = Vec::new();
                 let mut known: Vec<Source> = Vec::with_capacity(count);
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
                 let mut in_functions = InFunctions::default();
@@ -102,26 +104,35 @@ impl Sweep<'_> {
                         continue;
                     }
                     charged.push(blame.sources);
-                    let begin = more.len();
+                    let (begin, both) = (more.len(), alike.len());
                     other.divide();
                     let times = &walker.times[times.start as usize..times.end as usize];
                     let activities = &walker.activities;
                     let sums = (&mut more, &mut wholes);
-                    let count = excess::of(activities, times, other, as_whole, sums);
+                    let count = excess::of(activities, times, other, as_whole, sums, &mut alike);
+                    let both = &alike[both..];
+                    let waited: i64 = both.iter().map(|alike| alike.both).sum();
                     let own = (times, functions);
                     samples::add(activities, own, other, &more[begin..], &mut in_functions);
                     blames.push(Blame {
                         count,
+                        alike: both.len() as u32,
+                        waited: (blame.waited - waited).max(0),
                         sources: (known.len() - first) as u32,
                         waits: other.waits,
                         ..*blame
                     });
                 }
-                (blames, (more, wholes), (known, charged), in_functions)
+                (
+                    blames,
+                    (more, wholes, alike),
+                    (known, charged),
+                    in_functions,
+                )
             });
         let compared: Vec<_> = compared.collect();
         let mut is_charged = vec![false; sources.len()];
-        for (walker, (blames, (more, wholes), (known, charged), in_functions)) in
+        for (walker, (blames, (more, wholes, alike), (known, charged), in_functions)) in
             self.walkers.iter_mut().zip(compared)
         {
             for (more, &time) in more.iter().zip(&wholes) {
@@ -152,6 +163,7 @@ impl Sweep<'_> {
                 kept.blames.push(Blame { latency, ..blame });
             }
             kept.more.extend(more);
+            kept.alike.extend(alike);
             kept.sources.extend(known);
         }
         is_charged

@@ -2,7 +2,7 @@
 
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activities, Kind};
-use crate::wire::links::{More, Wholes};
+use crate::wire::links::{Alike, More, Wholes};
 
 /// Times of the waiting location, or their means of several, by the agent's number of the activity.
 #[derive(Default)]
@@ -73,13 +73,14 @@ impl Other {
 /// Computation in no known function is compared as a whole, since the calls around it may differ
 /// between ranks: what the other one computed elsewhere is set against the stretches that ended
 /// first. So is each other kind of stretch. Calls and functions are compared one by one; or with all else, if everything is compared
-/// `as_whole`.
+/// `as_whole`. `alike` gets the waits that both had.
 pub fn of(
     activities: &Activities,
     own: &[(u32, i64)],
     other: &Other,
     as_whole: bool,
     (excess, times): (&mut Vec<More>, &mut Vec<i64>),
+    alike: &mut Vec<Alike>,
 ) -> u32 {
     let (begin, first) = (excess.len(), times.len());
     let whole = |number: u32| activities.list[number as usize].whole(as_whole);
@@ -87,10 +88,20 @@ pub fn of(
     excess.resize(begin + own.len(), More::default());
     times.resize(first + own.len(), 0);
     let mut end = 0;
-    let is_cause =
-        |(activity, _): &&(u32, i64)| activities.list[*activity as usize].kind != Kind::Sampled;
-    for &(activity, time) in own.iter().filter(is_cause) {
-        let more = time - other.of(activities.shared[activity as usize]);
+    for &(activity, time) in own {
+        let theirs = other.of(activities.shared[activity as usize]);
+        let of = &activities.list[activity as usize];
+        if of.is_beside() {
+            if of.kind == Kind::Waited && theirs > 0 {
+                alike.push(Alike {
+                    activity,
+                    all: time,
+                    both: theirs.min(time),
+                });
+            }
+            continue;
+        }
+        let more = time - theirs;
         // Without a branch: what took longer is hard to predict.
         excess[begin + end] = More {
             activity,

@@ -9,10 +9,11 @@ use std::ops::Range;
 
 use laggard_trace::Event;
 use laggard_trace::calls::Shape;
+use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Kind, Told};
+use crate::roots::activities::{Activities, Told, is_call};
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::sums::Longer;
@@ -80,6 +81,9 @@ pub struct Waited {
     pub times: Times,
     /// Sums of these.
     pub wholes: Wholes,
+    /// Its activity, if it is a [`Kind::Waited`](crate::roots::activities::Kind::Waited); else
+    /// `NONE`.
+    pub alike: u32,
 }
 
 /// The last call so far: what it waited for may become known in a later slab.
@@ -135,6 +139,8 @@ pub struct Walker<'a> {
     folds: bool,
     /// Whether the open call waited for nobody known.
     waits_alone: bool,
+    /// Waits of the open call for somebody for whom others may have waited: activities, and ns.
+    alike: SmallVec<[(u32, i64); 2]>,
     /// Looks waited until then, ns, and that much more than the links so far tell.
     looked_on: (i64, i64),
     /// Whether its start-up is over, and when the first rank's was, ns.
@@ -198,6 +204,7 @@ impl<'a> Walker<'a> {
             met_all: None,
             folds,
             waits_alone: false,
+            alike: SmallVec::new(),
             looked_on: (i64::MIN, 0),
             has_begun: false,
             begun,
@@ -244,7 +251,8 @@ impl<'a> Walker<'a> {
         let columns = std::mem::take(&mut self.columns);
         let thread = self.thread;
         let end = columns.enter.len();
-        let is_defined = |at: &usize| (columns.signature[*at] as usize) < thread.rows.len();
+        let is_call = is_call(&thread.rows);
+        let is_defined = |at: &usize| is_call(columns.signature[*at]);
         // Position in `columns.extended`.
         let mut extended = 0;
         let mut next = (columns.first..end).find(is_defined);
@@ -434,6 +442,9 @@ impl<'a> Walker<'a> {
         note_end(&mut self.ended, number, leave);
         // As much as the waits are charged with: they take their parts of costs by that.
         self.sums.waited = self.sums.waited.saturating_add(waited);
+        for (number, time) in self.alike.drain(..) {
+            add(&mut self.sums.spent, number, time);
+        }
         let order = self.sums.order;
         let call = Closed {
             number,
@@ -479,10 +490,9 @@ impl<'a> Walker<'a> {
             let row = self.thread.rows.get(open.signature as usize);
             row.is_some_and(|row| row.shape == Shape::Finalize)
         };
-        // Samples tell of computation that is there beside them.
         let mut spent = self.sums.spent;
         for (time, activity) in spent.iter_mut().zip(&self.activities.list) {
-            if activity.kind == Kind::Sampled {
+            if activity.is_beside() {
                 *time = 0;
             }
         }

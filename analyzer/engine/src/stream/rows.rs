@@ -1,5 +1,6 @@
 //! Facts about a signature for pass one, in one small row.
 
+use laggard_trace::calls::user::REGION;
 use laggard_trace::calls::{self, GenericType, Shape, number};
 use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, PEER_NONE, Signature, flags};
 
@@ -298,7 +299,12 @@ impl Row {
         }
     }
 
-    /// Whether it is a region of the program.
+    /// Whether it marks a region of the program, which encloses calls and is none.
+    pub fn is_mark(&self) -> bool {
+        self.operation == REGION
+    }
+
+    /// Whether it is a region of the program, or a function of a user's library.
     pub fn is_user(&self) -> bool {
         calls::call(self.operation).is_some_and(calls::Call::is_user)
     }

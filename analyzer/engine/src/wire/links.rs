@@ -118,7 +118,8 @@ entries! {
         share: i64,
         /// Positions from here on are after the last synchronisation of the two.
         since: u64,
-        /// Time that the late location waited itself since then, ns.
+        /// Time that the late location waited itself since then, without what the waiting ones
+        /// waited alike, ns.
         waited: i64,
         /// Bits of the waiting ranks.
         ranks: u64,
@@ -126,6 +127,8 @@ entries! {
         victim: u32,
         /// Number of activities that the location did longer.
         count: u32,
+        /// Number of kinds of waits that the waiting ones had, too.
+        alike: u32,
         /// Number of those who told.
         sources: u32,
         /// Number of waits.
@@ -151,6 +154,16 @@ entries! {
         activity: u32,
         /// ns
         time: i64,
+    }
+    /// Waits of a late location, for one for whom the waiting ones waited, too.
+    #[derive(Default)]
+    Alike {
+        /// The location's number of their activity.
+        activity: u32,
+        /// All of them since the two met, ns.
+        all: i64,
+        /// What the waiting ones waited alike, at most as much, ns.
+        both: i64,
     }
     /// Where the critical path leaves waiting calls.
     #[derive(Default)]
@@ -186,6 +199,8 @@ entries! {
         lane: u32,
         /// The agent of the late party; `NONE` if nobody is known.
         agent: u32,
+        /// The location's number of its activity, see [`Alike`]; `NONE` if it is none.
+        alike: u32,
         /// Which pattern.
         pattern: u16,
     }
@@ -230,6 +245,8 @@ parcels! {
         blames: Blame,
         /// What these did longer, in order.
         more: More,
+        /// What the waiting ones waited alike, in order.
+        alike: Alike,
         /// Who told the waits, in order.
         sources: Source,
         /// Waits of locations of this agent, by location and order.

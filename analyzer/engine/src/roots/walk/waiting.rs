@@ -6,6 +6,7 @@ use laggard_trace::flags;
 
 use super::{Late, Times, Waited, Walker};
 use crate::basics::ends::NONE;
+use crate::roots::activities::{Activity, site};
 use crate::roots::members::Members;
 use crate::roots::synced::Sums;
 use crate::stream::rows::Row;
@@ -49,6 +50,7 @@ impl Walker<'_> {
             lane: late.lane,
             latency: signature,
             count: 0,
+            alike: 0,
             sources: index,
             waits: 1,
         };
@@ -80,6 +82,7 @@ impl Walker<'_> {
                 order,
                 index,
                 is_known: true,
+                alike: NONE,
                 ..Waited::default()
             });
             return;
@@ -113,6 +116,13 @@ impl Walker<'_> {
             }
         };
         let times = difference(&self.sums, since, &mut self.times);
+        let mut alike = NONE;
+        if self.folds && row.is_some_and(waits_alike) {
+            let call = site(self.thread, link.signature);
+            let late = (link.late_rank, link.late_thread);
+            alike = self.activities.number(Activity::waited(call, late));
+            self.alike.push((alike, link.share));
+        }
         let list = &self.activities.list;
         let own = &self.times[times.start as usize..];
         let mut wholes = Wholes::default();
@@ -127,6 +137,7 @@ impl Walker<'_> {
             is_known: true,
             times,
             wholes,
+            alike,
         });
     }
 
@@ -165,6 +176,11 @@ pub fn team(row: &Row) -> Option<u32> {
     is_team.then_some(row.group)
 }
 
+/// Whether others may have waited in the same call for the same late one, and do not meet by that.
+fn waits_alike(row: &Row) -> bool {
+    row.has(flags::COLLECTIVE) && matches!(row.shape, Shape::OneToAll | Shape::Prefix)
+}
+
 /// Whether a collective has a root.
 fn is_rooted(row: &Row) -> bool {
     matches!(row.shape, Shape::OneToAll | Shape::AllToOne)
@@ -179,6 +195,7 @@ fn is_of_class(pattern: u16, class: &str) -> bool {
 pub(super) fn unknown(index: u32) -> Waited {
     Waited {
         index,
+        alike: NONE,
         ..Waited::default()
     }
 }
