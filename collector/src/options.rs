@@ -65,6 +65,8 @@ pub struct Options {
     pub sample_hz: u32,
     /// How they are taken.
     pub sample_by: SampleBy,
+    /// Whether waits among threads are recorded.
+    pub threads: bool,
     /// Time between clock measurements; zero = only at the start and the end.
     pub sync_interval: Duration,
     /// Operation map: all instances of its regions are recorded.
@@ -87,6 +89,7 @@ impl Default for Options {
             processor_time: true,
             sample_hz: 0,
             sample_by: SampleBy::Best,
+            threads: true,
             sync_interval: Duration::ZERO,
             operation_map: None,
             log: Level::Warn,
@@ -236,6 +239,15 @@ const ROWS: &[Row] = &[
             Some(())
         },
         show: |options| options.sync_interval.as_secs_f64().to_string(),
+    },
+    Row {
+        name: "LAGGARD_THREADS",
+        values: "0 or 1",
+        set: |options, value| {
+            options.threads = is_on(value)?;
+            Some(())
+        },
+        show: |options| u8::from(options.threads).to_string(),
     },
     Row {
         name: "LAGGARD_OPERATION_MAP",

@@ -1,6 +1,7 @@
 //! One location: its file, and the definitions that its records need.
 
 mod definitions;
+mod keyed;
 mod place;
 mod regions;
 mod samples;

@@ -1,0 +1,33 @@
+//! Waits among threads: records with a key.
+
+use laggard_trace::{Extension, Record};
+
+use super::Stream;
+use crate::call::guarded;
+use crate::signature::Raw;
+
+impl Stream {
+    /// The id of the path that is the entry of a function.
+    pub fn function_path(&mut self, address: u64) -> u32 {
+        let path = self.tracer.function(address);
+        if self.tracer.has_new() {
+            guarded(|| self.define_paths());
+        }
+        path.0
+    }
+
+    /// Records a wait with its key.
+    #[inline(always)]
+    pub fn record_keyed(&mut self, raw: &Raw, key: u64, (enter, leave): (u64, u64)) {
+        let key = [Record::extension_u64(Extension::Value, key)];
+        if let Some(found) = self.signatures.find_recorded(raw) {
+            let statistics = self.signatures.statistics(found);
+            statistics.add(leave.wrapping_sub(enter));
+            self.push_extended(&key, enter, leave, found.id);
+        } else {
+            let raw = *raw;
+            self.record_slowly(&raw, &key, enter, leave);
+        }
+        self.returned(enter, leave);
+    }
+}

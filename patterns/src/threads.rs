@@ -1,0 +1,51 @@
+//! Threads of a rank that wait for each other: which of them came late.
+
+use crate::pattern::{Part, Pattern, Unit};
+
+/// Condition and severity shared by all waits for the last thread of a team.
+const LAST_CONDITION: &str = "another thread of the team entered later: enter < last";
+const LAST_SEVERITY: &str = "min(last, leave) - enter, at each thread";
+
+pub(crate) static WAIT_AT_OMP_BARRIER: Pattern = Pattern {
+    id: "wait_at_omp_barrier",
+    parent: "threads",
+    name: "Wait at explicit OpenMP barrier",
+    summary: "Threads waited in a barrier of their team for the last one to arrive.",
+    description: "A barrier lasts until the last thread of the team has entered. All others wait \
+        from their own entry until then. The reason is what the last thread did since the team was \
+        together before. With GCC's runtime, the end of a loop with a static schedule within a \
+        region is such a barrier, too.",
+    condition: LAST_CONDITION,
+    severity: LAST_SEVERITY,
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
+pub(crate) static WAIT_AT_IMPLICIT_OMP_BARRIER: Pattern = Pattern {
+    id: "wait_at_implicit_omp_barrier",
+    parent: "threads",
+    name: "Wait at implicit OpenMP barrier",
+    summary: "Threads waited at the end of a region, loop or section for the last one to arrive.",
+    description: "A parallel region ends when the last thread of its team is done, and so do loops \
+        and sections without nowait. All others wait from their own end until then. The reason is \
+        that the work was divided unequally, or that the last thread was slower.",
+    condition: LAST_CONDITION,
+    severity: LAST_SEVERITY,
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
+pub(crate) static IDLE_THREADS: Pattern = Pattern {
+    id: "idle_threads",
+    parent: "threads",
+    name: "Idle threads",
+    summary: "Threads had nothing to do outside of parallel regions.",
+    description: "Between parallel regions one thread goes on alone: it computes, communicates, or \
+        waits for other ranks. The other threads of its team wait until it begins the next region, \
+        or until the program ends.",
+    condition: "the thread was done with a region before the next one began",
+    severity: "begin of the next region, or enter of the shut-down - end of the last region, or begin \
+        of the recording, at each thread that takes part in it",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
