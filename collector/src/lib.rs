@@ -31,6 +31,7 @@ mod lists;
 mod log;
 mod lookup;
 mod memory;
+mod next;
 mod operations;
 mod options;
 mod passed;

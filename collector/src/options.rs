@@ -278,6 +278,12 @@ const ROWS: &[Row] = &[
     },
 ];
 
+/// Whether the user's environment wants waits among threads to be recorded.
+pub fn wants_threads() -> bool {
+    let (options, _) = Options::from_environment();
+    options.threads && options.mode != Mode::Off
+}
+
 /// The value of a switch.
 fn is_on(value: &OsStr) -> Option<bool> {
     match value.to_str()? {

@@ -359,6 +359,7 @@ fn note_unseen() {
 extern "C" fn library_loaded() {
     lookup::loaded();
     posix::loaded();
+    threads::loaded();
     clock::loaded();
     // SAFETY: the handler only stores to a static.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };

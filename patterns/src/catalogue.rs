@@ -150,6 +150,8 @@ patterns! {
     56 WaitAtOmpBarrier = threads::WAIT_AT_OMP_BARRIER;
     57 WaitAtImplicitOmpBarrier = threads::WAIT_AT_IMPLICIT_OMP_BARRIER;
     58 IdleThreads = threads::IDLE_THREADS;
+    59 WaitOnMutex = threads::WAIT_ON_MUTEX;
+    60 WaitAtCritical = threads::WAIT_AT_CRITICAL;
 }
 
 impl PatternId {
@@ -179,7 +181,11 @@ impl PatternId {
                 "one_sided"
             }
             WaitAtShmemBarrier | WaitOnValue | WaitOnLock | CompetingPut | CompetingGet => "shmem",
-            WaitAtOmpBarrier | WaitAtImplicitOmpBarrier | IdleThreads => "threads",
+            WaitAtOmpBarrier
+            | WaitAtImplicitOmpBarrier
+            | IdleThreads
+            | WaitOnMutex
+            | WaitAtCritical => "threads",
             WaitForProgress => "progress",
             PartnerWithoutTrace | LookedInVain => "unknown",
             child => PatternId::from_id(child.row().parent).map_or("other", PatternId::class),

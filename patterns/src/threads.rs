@@ -49,3 +49,36 @@ pub(crate) static IDLE_THREADS: Pattern = Pattern {
     unit: Unit::Seconds,
     part: Part::Begin,
 };
+
+/// Severity shared by all waits for a lock of the rank.
+const HELD_SEVERITY: &str =
+    "enter of the last unlock by another thread during the wait - enter(lock)";
+
+pub(crate) static WAIT_ON_MUTEX: Pattern = Pattern {
+    id: "wait_on_mutex",
+    parent: "threads",
+    name: "Wait on mutex",
+    summary: "Threads waited for a mutex that other threads of their rank held.",
+    description: "The thread wanted a mutex (pthread_mutex_lock; C11's and C++'s are the same) while \
+        others had it, one after another. Each holder has its share: the time until it gave the mutex \
+        back, since the holder before did, or since the wait began. The reason is what a holder did \
+        while it had the mutex, and how often threads want it.",
+    condition: "another thread gave the mutex back during the wait",
+    severity: HELD_SEVERITY,
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
+pub(crate) static WAIT_AT_CRITICAL: Pattern = Pattern {
+    id: "wait_at_critical",
+    parent: "threads",
+    name: "Wait at critical section",
+    summary: "Threads waited to enter a critical section of OpenMP that others were in.",
+    description: "One thread at a time may be in a critical section of a name; all without a name are \
+        one. Each thread that was in it meanwhile has its share: the time until it left, since the one \
+        before did, or since the wait began.",
+    condition: "another thread left the section during the wait",
+    severity: "enter of the last end of the section by another thread during the wait - enter(begin)",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};

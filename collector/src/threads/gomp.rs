@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 
 use laggard_trace::calls::number;
 
+use super::locks::{enter_critical, leave_critical};
 use super::team::{Function, barrier, fork};
 use crate::resolve::Slot;
 
@@ -95,4 +96,30 @@ barriers! {
     GOMP_loop_end_cancel omp_loop_end -> bool;
     GOMP_sections_end omp_sections_end -> ();
     GOMP_sections_end_cancel omp_sections_end -> bool;
+}
+
+/// Critical sections without a name, and with one: those are told by a variable of the program.
+macro_rules! critical {
+    ($($does:ident $name:ident ($($variable:ident)?);)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name($($variable: *mut c_void)?) {
+            static NEXT: Slot<unsafe extern "C-unwind" fn($(critical!(type $variable))?)> =
+                Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            let key = critical!(key $($variable)?);
+            // SAFETY: passes the caller's argument to the function it called.
+            $does(site, key, || unsafe { NEXT.get()($($variable)?) });
+        }
+    )*};
+    (type $variable:ident) => { *mut c_void };
+    (key $variable:ident) => { $variable.addr() as u64 };
+    // No lock is there.
+    (key) => { 1 };
+}
+
+critical! {
+    enter_critical GOMP_critical_start();
+    leave_critical GOMP_critical_end();
+    enter_critical GOMP_critical_name_start(variable);
+    leave_critical GOMP_critical_name_end(variable);
 }

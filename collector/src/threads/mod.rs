@@ -11,6 +11,8 @@
 //! them.
 
 mod gomp;
+mod locks;
+mod ompt;
 mod team;
 
 use std::sync::atomic::Ordering;
@@ -22,7 +24,14 @@ use crate::clock;
 use crate::signature::Raw;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
-pub use team::{Membership, begins, ends};
+pub use locks::loaded;
+pub use team::{Membership, ends};
+
+/// Recording begins.
+pub fn begins() {
+    locks::begins();
+    team::begins();
+}
 
 /// Whether waits among threads are recorded now.
 #[inline(always)]
@@ -36,8 +45,8 @@ fn is_recorded() -> bool {
 enum Place {
     /// At a call that has not returned yet.
     Call(CallSite),
-    /// In the function at this address: its call is over, or was a library's.
-    Function(u64),
+    /// At this address: its call is over, or was a library's.
+    Code(u64),
 }
 
 /// A record without its times.
@@ -56,7 +65,7 @@ impl What {
     fn write(&self, stream: &mut Stream, (enter, leave): (u64, u64)) {
         let path = match self.place {
             Place::Call(site) => stream.path(&site),
-            Place::Function(address) => stream.function_path(address),
+            Place::Code(address) => stream.function_path(address),
         };
         let raw = Raw {
             extra: self.parameter,

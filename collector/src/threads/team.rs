@@ -4,6 +4,8 @@
 //! team. In place of that function the runtime is given [`member`], which calls it. What a thread
 //! of the runtime did since its last region is known when it begins the next one: it waited for
 //! the others of its team until that region was over, then idled.
+//!
+//! Runtimes with a tools interface say the same by themselves (see [`ompt`](super::ompt)).
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +14,7 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::gomp::runtime;
-use super::{Place, Waiter, What};
+use super::{Place, Waiter, What, ompt};
 use crate::clock;
 use crate::stream::Stream;
 use crate::thread::{Thread, slot};
@@ -91,6 +93,9 @@ struct Done {
     ended: u64,
 }
 
+/// Teams around the innermost one that are kept; deeper regions are not recorded.
+const DEPTH: usize = 8;
+
 /// The teams of a thread.
 #[derive(Default)]
 pub struct Membership {
@@ -98,6 +103,15 @@ pub struct Membership {
     team: Team,
     /// The last one that it was in, if it is the runtime's thread and waits for another one.
     done: Option<Done>,
+    /// Of runtimes that tell of themselves: the teams around the innermost one, and how many.
+    outer: [Team; DEPTH],
+    depth: usize,
+    /// The team that it has forked last, and when, ticks.
+    forked: (u64, u64),
+    /// When it began to wait in a meeting, ticks; 0 = it does not wait.
+    met: u64,
+    /// Its wait for a critical section.
+    pub(super) wait: Option<super::locks::Wait>,
 }
 
 /// When regions were over, for those who waited: a place for each team, by its number. The time
@@ -105,6 +119,8 @@ pub struct Membership {
 struct Over {
     at: AtomicU64,
     check: AtomicU64,
+    /// The code that forked the team, and the same check.
+    code: [AtomicU64; 2],
 }
 
 /// More teams than that end at once only where threads outnumber cores by far.
@@ -112,6 +128,7 @@ static OVER: [Over; 256] = [const {
     Over {
         at: AtomicU64::new(0),
         check: AtomicU64::new(0),
+        code: [const { AtomicU64::new(0) }; 2],
     }
 }; 256];
 
@@ -125,6 +142,21 @@ impl Over {
         let over = Over::of(team);
         over.at.store(at, Ordering::Relaxed);
         over.check.store(at ^ team, Ordering::Release);
+    }
+
+    /// Notes the code that forks a team.
+    fn note_code(team: u64, code: u64) {
+        let [of, check] = &Over::of(team).code;
+        of.store(code, Ordering::Relaxed);
+        check.store(code ^ team, Ordering::Release);
+    }
+
+    /// The code that forked a team; 0 if that is not known any more.
+    fn code(team: u64) -> u64 {
+        let [of, check] = &Over::of(team).code;
+        let check = check.load(Ordering::Acquire);
+        let code = of.load(Ordering::Relaxed);
+        if check == code ^ team { code } else { 0 }
     }
 
     /// When a region was over, ticks, if that is known still.
@@ -141,7 +173,7 @@ impl Done {
     fn record(&self, stream: &mut Stream, now: u64) -> u64 {
         let over = Over::find(self.team.id).unwrap_or(self.ended);
         let over = over.clamp(self.ended, now.max(self.ended));
-        let place = Place::Function(self.function);
+        let place = Place::Code(self.function);
         let what = self.team.meeting(number::omp_parallel_end, place, JOIN);
         what.write(stream, (self.ended, over));
         over
@@ -165,7 +197,7 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
 fn idles(stream: &mut Stream, function: u64, team: u64, (since, now): (u64, u64)) {
     let what = What {
         number: number::omp_idle,
-        place: Place::Function(function),
+        place: Place::Code(function),
         parameter: 0,
         key: key(team, FORK),
     };
@@ -194,7 +226,8 @@ pub unsafe fn fork(
     (function, data): (Function, *mut c_void),
     run: impl FnOnce(Function, *mut c_void),
 ) {
-    let Some(waiter) = Waiter::begin(site) else {
+    let waiter = Waiter::begin(site).filter(|_| !ompt::is_told());
+    let Some(waiter) = waiter else {
         return run(function, data);
     };
     let outer = waiter.membership().team;
@@ -216,7 +249,7 @@ pub unsafe fn fork(
     if region.team.size > 1 {
         let now = clock::now();
         Over::note(region.id, now);
-        let place = Place::Function(region.function as usize as u64);
+        let place = Place::Code(region.function as usize as u64);
         let what = region.team.meeting(number::omp_parallel_end, place, JOIN);
         waiter.record(&what, (region.ended, now));
     }
@@ -292,11 +325,125 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
     call.release();
 }
 
+/// The calling thread, if it is in a team of several.
+#[inline(always)]
+fn in_team(site: CallSite) -> Option<Waiter> {
+    Waiter::begin(site).filter(|waiter| waiter.membership().team.size > 1)
+}
+
+/// The calling thread forks a team, by a call that returns to `code`. Returns the team's number.
+pub fn forks(site: CallSite, code: u64) -> u64 {
+    let Some(waiter) = Waiter::begin(site) else {
+        return 0;
+    };
+    let membership = waiter.membership();
+    if membership.depth == DEPTH {
+        return 0;
+    }
+    let id = TEAMS.fetch_add(1, Ordering::Relaxed) + 1;
+    Over::note_code(id, code.wrapping_sub(1));
+    membership.forked = (id, waiter.enter(|_, _| ()));
+    id
+}
+
+/// The calling thread begins its part in a team, as the thread with this index of so many.
+pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
+    let Some(waiter) = Waiter::begin(site).filter(|_| id != 0) else {
+        return;
+    };
+    let team = Team {
+        id,
+        size,
+        number,
+        met: 0,
+    };
+    let code = Over::code(id);
+    let membership = waiter.membership();
+    let (forked, since) = membership.forked;
+    if forked != id {
+        arrive(&waiter, &team, code);
+        return;
+    }
+    membership.forked = (0, 0);
+    membership.outer[membership.depth] = membership.team;
+    membership.depth += 1;
+    membership.team = team;
+    if size > 1 {
+        let what = team.meeting(number::omp_parallel, Place::Code(code), FORK);
+        waiter.record(&what, (since, clock::now()));
+    }
+}
+
+/// The calling thread has done its part in its team, and waits for the others.
+pub fn leaves(site: CallSite) {
+    let Some(waiter) = in_team(site) else {
+        return;
+    };
+    waiter.enter(|membership, now| {
+        let team = membership.team;
+        if team.number == 0 {
+            membership.met = now;
+            return;
+        }
+        membership.done = Some(Done {
+            team,
+            function: Over::code(team.id),
+            ended: now,
+        });
+        membership.team = Team::default();
+    });
+}
+
+/// The region of a team is over that the calling thread has forked.
+pub fn joins(site: CallSite, id: u64) {
+    let Some(waiter) = Waiter::begin(site).filter(|_| id != 0) else {
+        return;
+    };
+    let membership = waiter.membership();
+    let team = membership.team;
+    if team.id != id || membership.depth == 0 {
+        return;
+    }
+    membership.depth -= 1;
+    membership.team = membership.outer[membership.depth];
+    let ended = std::mem::take(&mut membership.met);
+    if team.size > 1 && ended != 0 {
+        let now = clock::now();
+        Over::note(id, now);
+        let place = Place::Code(Over::code(id));
+        let what = team.meeting(number::omp_parallel_end, place, JOIN);
+        waiter.record(&what, (ended, now));
+    }
+}
+
+/// The calling thread waits in a barrier of its team.
+pub fn meets(site: CallSite) {
+    if let Some(waiter) = in_team(site) {
+        waiter.enter(|membership, now| membership.met = now);
+    }
+}
+
+/// Its wait is over, in a call that returns to `code`.
+pub fn met(site: CallSite, number: u16, code: u64) {
+    let Some(waiter) = in_team(site) else {
+        return;
+    };
+    let leave = clock::now();
+    let membership = waiter.membership();
+    let enter = std::mem::take(&mut membership.met);
+    if enter == 0 {
+        return;
+    }
+    membership.team.met += 1;
+    let team = membership.team;
+    let what = team.meeting(number, Place::Code(code.wrapping_sub(1)), team.met);
+    waiter.record(&what, (enter, leave));
+}
+
 /// A barrier of the calling thread's team. `wait` waits there.
 #[inline(always)]
 pub fn barrier<T>(site: CallSite, number: u16, wait: impl FnOnce() -> T) -> T {
-    let waiter = Waiter::begin(site).filter(|waiter| waiter.membership().team.size > 1);
-    let Some(waiter) = waiter else {
+    let Some(waiter) = in_team(site).filter(|_| !ompt::is_told()) else {
         return wait();
     };
     let enter = waiter.enter(|_, _| ());

@@ -163,7 +163,8 @@ impl<'a> Agent<'a> {
             rank.messages.release_past();
             charge_collectives(rank, groups, hosts);
             let charged = &mut rank.messages.asker.charged;
-            let by = (hosts, groups.shares);
+            let over = if last { i64::MAX } else { until };
+            let by = (hosts, groups.shares, over);
             rank.among.charge(&rank.recorded, charged, by);
             if last {
                 rank.charge_looks(hosts);

@@ -4,7 +4,7 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::number;
 use rustc_hash::FxHashMap;
 
-use super::Settled;
+use super::{Settled, party};
 use crate::stream::call::CallAt;
 use crate::stream::rows::Row;
 use crate::wire::parcels::Party;
@@ -17,16 +17,6 @@ pub struct Teams {
     meetings: FxHashMap<u64, Vec<CallAt>>,
     /// Threads that wait for the begin of a region, by its key.
     idle: FxHashMap<u64, Vec<CallAt>>,
-}
-
-fn party(rank: u32, call: &CallAt) -> Party {
-    Party {
-        enter: call.enter,
-        event: call.number,
-        rank,
-        thread: call.thread,
-        signature: call.signature,
-    }
 }
 
 impl Teams {
@@ -44,6 +34,7 @@ impl Teams {
                     late: vec![party(rank, call)],
                     since: idle.enter,
                     call: idle,
+                    is_in_turn: false,
                 });
             }
         }
@@ -78,6 +69,7 @@ impl Teams {
                 pattern,
                 late: parties[late..].to_vec(),
                 since: since.unwrap_or(call.enter),
+                is_in_turn: false,
             });
         }
     }

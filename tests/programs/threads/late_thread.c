@@ -1,8 +1,7 @@
 /* A thread of rank 0 is late at the end of a loop. Its team waits for it, and then rank 1 does. Other
  * threads idle while their first one is in MPI, or alone.
  *
- * RUN np=2 cflags="-fopenmp" env="OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive"
- * LOCATIONS 4
+ * Built with -fopenmp, run with two threads of two ranks.
  */
 #include "common.h"
 #include <omp.h>

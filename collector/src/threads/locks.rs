@@ -1,0 +1,420 @@
+//! Locks: who waits for one, and who gives it back then.
+//!
+//! Locks are taken millions of times a second, and hardly ever held by another thread. So a wrapper
+//! only looks whether the lock is held. If it is, the wait becomes a record, and the lock is noted
+//! as *awaited* while it lasts. Who gives back a lock that is awaited gets a record, too.
+//!
+//! *Constraints.* Allocators have locks: nothing here takes memory where such a lock may be held.
+//! A lock that is taken between the look and the call is awaited without a record.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+
+use laggard_callpath::CallSite;
+use laggard_trace::calls::number;
+
+use super::{Place, Waiter, What, is_recorded, ompt};
+use crate::call::guarded;
+use crate::clock;
+use crate::lookup;
+use crate::next::{Next, Target};
+use crate::posix;
+use crate::thread::{UNRECORDED, slot};
+
+/// A mutex of the C library, as far as it is looked at: these words have been there since it has
+/// futexes.
+#[repr(C)]
+struct Mutex {
+    lock: AtomicI32,
+    count: c_int,
+    owner: AtomicI32,
+    users: c_int,
+    kind: AtomicI32,
+}
+
+/// Bit of a mutex's kind: its word also has a priority.
+const WITH_CEILING: i32 = 64;
+
+impl Mutex {
+    /// Whether somebody holds it.
+    ///
+    /// # Safety
+    /// A mutex of the program.
+    #[inline(always)]
+    unsafe fn is_held(mutex: *const Mutex) -> bool {
+        // SAFETY: as the caller states; each word is read as the C library writes it.
+        unsafe {
+            (*mutex).lock.load(Ordering::Relaxed) != 0
+                && (*mutex).kind.load(Ordering::Relaxed) & WITH_CEILING == 0
+        }
+    }
+
+    /// Whether the calling thread holds it: it may do so several times.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn is_own(mutex: *const Mutex) -> bool {
+        // SAFETY: as the caller states, and a system call without arguments.
+        unsafe { (*mutex).owner.load(Ordering::Relaxed) == libc::gettid() }
+    }
+}
+
+/// Number of places for locks; those of a place count together, which costs a record at most.
+const PLACES: usize = 1024;
+
+/// Counters by the address of a lock.
+struct Counts([AtomicU32; PLACES]);
+
+impl Counts {
+    const fn new() -> Counts {
+        Counts([const { AtomicU32::new(0) }; PLACES])
+    }
+
+    #[inline(always)]
+    fn of(&self, key: u64) -> &AtomicU32 {
+        let hash = (key >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.ilog2());
+        &self.0[hash as usize]
+    }
+}
+
+/// How many threads wait for a lock.
+static AWAITED: Counts = Counts::new();
+/// How many hold a critical section.
+static HELD: Counts = Counts::new();
+
+/// Threads that were there before the recording, by the system's number, but for the first one: the
+/// MPI library's own. Those that find no place count as the program's.
+static EARLY: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
+
+/// Code of the allocator, if it is not the C library's.
+static ALLOCATOR: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Recording begins.
+pub fn begins() {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let numbers = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+    // SAFETY: takes no arguments.
+    let own = unsafe { libc::gettid() };
+    let others = numbers.filter(|&number: &i32| number != own);
+    for (early, number) in EARLY.iter().zip(others) {
+        early.store(number, Ordering::Relaxed);
+    }
+    let code = allocator();
+    ALLOCATOR[0].store(code.start, Ordering::Relaxed);
+    ALLOCATOR[1].store(code.end, Ordering::Relaxed);
+}
+
+/// Code of the library with the allocator; empty if that is the C library.
+fn allocator() -> std::ops::Range<usize> {
+    let object = |name: &CStr| {
+        // SAFETY: a lookup by name, and all zero is a value of this struct.
+        unsafe {
+            let address = lookup::real()(libc::RTLD_DEFAULT, name.as_ptr());
+            let mut info: libc::Dl_info = std::mem::zeroed();
+            libc::dladdr(address, &mut info);
+            info.dli_fbase.addr()
+        }
+    };
+    let base = object(c"malloc");
+    if base == object(c"gnu_get_libc_version") {
+        return 0..0;
+    }
+    unsafe extern "C" fn visit(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        range: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the linker passes a valid entry, and `range` is the one below.
+        unsafe {
+            let range = &mut *range.cast::<std::ops::Range<usize>>();
+            let headers = std::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum.into());
+            let loaded = headers
+                .iter()
+                .filter(|header| header.p_type == libc::PT_LOAD);
+            let ranges = loaded.map(|header| {
+                let start = ((*info).dlpi_addr + header.p_vaddr) as usize;
+                start..start + header.p_memsz as usize
+            });
+            let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
+            if start & !0xfff == range.start {
+                range.end = ranges.map(|range| range.end).max().unwrap_or(start);
+                return 1;
+            }
+        }
+        0
+    }
+    let mut range = base..base;
+    // SAFETY: `visit` expects the data pointer passed here.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut range).cast()) };
+    range
+}
+
+/// The calling thread at a lock; `None` if it is not recorded now. Makes a state for it if that is
+/// safe.
+fn waiter(site: CallSite) -> Option<Waiter> {
+    let [start, end] = [&ALLOCATOR[0], &ALLOCATOR[1]].map(|at| at.load(Ordering::Relaxed));
+    if (start..end).contains(&(site.ra as usize)) {
+        return None;
+    }
+    // SAFETY: the slot belongs to this thread.
+    let thread = unsafe { *slot() };
+    if thread == UNRECORDED {
+        return None;
+    }
+    if thread.is_null() {
+        // SAFETY: takes no arguments.
+        let own = unsafe { libc::gettid() };
+        let is_early = EARLY
+            .iter()
+            .any(|early| early.load(Ordering::Relaxed) == own);
+        if is_early || !posix::is_safe(site.sp, &crate::thread::stack()) {
+            return None;
+        }
+        return Waiter::begin(site);
+    }
+    // SAFETY: states live as long as their threads.
+    let state = unsafe { &*thread };
+    let waiter = Waiter::begin(site).filter(|_| state.has_on_stack(site.sp));
+    waiter.filter(|_| posix::is_safe(site.sp, state.stack()))
+}
+
+/// A wait for a lock that another thread holds.
+#[derive(Clone, Copy)]
+pub struct Wait {
+    waiter: Waiter,
+    place: Place,
+    key: u64,
+    enter: u64,
+}
+
+impl Wait {
+    #[cold]
+    fn begin(site: CallSite, place: Place, key: u64) -> Option<Wait> {
+        let wait = kept(|| {
+            let waiter = waiter(site)?;
+            AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
+            let enter = waiter.enter(|_, _| ());
+            Some(Wait {
+                waiter,
+                place,
+                key,
+                enter,
+            })
+        });
+        wait.flatten()
+    }
+
+    fn end(&self, number: u16) {
+        let leave = clock::now();
+        AWAITED.of(self.key).fetch_sub(1, Ordering::Relaxed);
+        let what = what(self.place, number, self.key);
+        kept(|| self.waiter.record(&what, (self.enter, leave)));
+    }
+}
+
+fn what(place: Place, number: u16, key: u64) -> What {
+    What {
+        number,
+        place,
+        parameter: 0,
+        key,
+    }
+}
+
+/// Whether somebody waits for a lock.
+#[inline(always)]
+fn is_awaited(key: u64) -> bool {
+    AWAITED.of(key).load(Ordering::Relaxed) != 0
+}
+
+/// Records that a lock was given back since `enter`, ticks. It is free by now: others do not wait
+/// for this.
+#[cold]
+fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64) {
+    let leave = clock::now();
+    kept(|| {
+        if let Some(waiter) = waiter(site) {
+            waiter.enter(|_, _| ());
+            waiter.record(&what(place, number, key), (enter, leave));
+        }
+    });
+}
+
+/// Runs `f` and leaves `errno` as it is. Meanwhile the thread is not cancelled.
+fn kept<T>(f: impl FnOnce() -> T) -> Option<T> {
+    // SAFETY: the calling thread's own errno and setting.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let result = posix::uncancelled(|| guarded(f));
+        *errno = before;
+        result
+    }
+}
+
+type OfMutex = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+
+/// Stands in for a function that the C library does not have.
+unsafe extern "C-unwind" fn absent(_: *mut c_void) -> c_int {
+    libc::ENOSYS
+}
+
+/// Functions that wait for a mutex, and that give it back.
+macro_rules! mutexes {
+    ($($lock:ident $unlock:ident;)*) => {
+        /// The real functions.
+        static TARGETS: &[&Target] = &[$(
+            {
+                static NEXT: Next<OfMutex> = Next::new(concat!(stringify!($lock), "\0"));
+
+                #[unsafe(no_mangle)]
+                unsafe extern "C-unwind" fn $lock(mutex: *mut c_void) -> c_int {
+                    // SAFETY: the caller's mutex.
+                    if is_recorded() && unsafe { Mutex::is_held(mutex.cast()) } {
+                        // SAFETY: as above.
+                        return unsafe { recorded(mutex) };
+                    }
+                    // SAFETY: passes the caller's argument to the function it called.
+                    unsafe { NEXT.get(absent)(mutex) }
+                }
+
+                /// A function of its own, which the other one jumps to: that one needs no frame.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn recorded(mutex: *mut c_void) -> c_int {
+                    let site = laggard_callpath::call_site!();
+                    // SAFETY: the caller's mutex.
+                    let is_own = unsafe { Mutex::is_own(mutex.cast()) };
+                    let wait = match is_own {
+                        true => None,
+                        false => Wait::begin(site, Place::Call(site), mutex.addr() as u64),
+                    };
+                    // SAFETY: as above.
+                    let result = unsafe { NEXT.get(absent)(mutex) };
+                    if let Some(wait) = wait {
+                        wait.end(number::pthread_mutex_lock);
+                    }
+                    result
+                }
+                &NEXT.target
+            },
+            {
+                static NEXT: Next<OfMutex> = Next::new(concat!(stringify!($unlock), "\0"));
+
+                #[unsafe(no_mangle)]
+                unsafe extern "C-unwind" fn $unlock(mutex: *mut c_void) -> c_int {
+                    if is_recorded() && is_awaited(mutex.addr() as u64) {
+                        // SAFETY: the caller's mutex.
+                        return unsafe { recorded(mutex) };
+                    }
+                    // SAFETY: passes the caller's argument to the function it called.
+                    unsafe { NEXT.get(absent)(mutex) }
+                }
+
+                /// See above.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn recorded(mutex: *mut c_void) -> c_int {
+                    let site = laggard_callpath::call_site!();
+                    let enter = clock::now();
+                    // SAFETY: as above.
+                    let result = unsafe { NEXT.get(absent)(mutex) };
+                    let (place, key) = (Place::Call(site), mutex.addr() as u64);
+                    gave_back(site, place, number::pthread_mutex_unlock, key, enter);
+                    result
+                }
+                &NEXT.target
+            },
+        )*];
+    };
+}
+
+mutexes! {
+    pthread_mutex_lock pthread_mutex_unlock;
+    mtx_lock mtx_unlock;
+}
+
+/// Runs when this library is loaded.
+pub fn loaded() {
+    crate::next::fill(TARGETS.iter().copied());
+}
+
+/// Enters the critical section with this key. `enter` does so.
+#[inline(always)]
+pub fn enter_critical(site: CallSite, key: u64, enter: impl FnOnce()) {
+    if !is_recorded() || ompt::is_told() {
+        return enter();
+    }
+    let wait = wait_for(site, Place::Call(site), key);
+    enter();
+    HELD.of(key).fetch_add(1, Ordering::Relaxed);
+    if let Some(wait) = wait {
+        wait.end(number::omp_critical);
+    }
+}
+
+/// Leaves it.
+#[inline(always)]
+pub fn leave_critical(site: CallSite, key: u64, leave: impl FnOnce()) {
+    if !is_recorded() || ompt::is_told() {
+        return leave();
+    }
+    let (is_awaited, now) = (free(key), clock::now());
+    leave();
+    if is_awaited {
+        gave_back(site, Place::Call(site), number::omp_critical_end, key, now);
+    }
+}
+
+/// A wait for a critical section, if somebody is in it.
+#[inline(always)]
+fn wait_for(site: CallSite, place: Place, key: u64) -> Option<Wait> {
+    match HELD.of(key).load(Ordering::Relaxed) {
+        0 => None,
+        _ => Wait::begin(site, place, key),
+    }
+}
+
+/// Notes that a critical section is left. Returns whether others wait for it.
+fn free(key: u64) -> bool {
+    // One that was entered before the recording is not counted.
+    let left = |count: u32| count.checked_sub(1);
+    let _ = HELD
+        .of(key)
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+    is_awaited(key)
+}
+
+/// The calling thread wants a critical section, in a call that returns to `code`.
+pub fn wants_critical(site: CallSite, key: u64, code: u64) {
+    if !is_recorded() {
+        return;
+    }
+    if let Some(wait) = wait_for(site, Place::Code(code.wrapping_sub(1)), key) {
+        wait.waiter.membership().wait = Some(wait);
+    }
+}
+
+/// It has it.
+pub fn has_critical(key: u64) {
+    if !is_recorded() {
+        return;
+    }
+    HELD.of(key).fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
+    let thread = unsafe { *slot() };
+    if thread.is_null() || thread == UNRECORDED {
+        return;
+    }
+    // SAFETY: as above.
+    let wait = unsafe { (*thread).membership.wait.take() };
+    if let Some(wait) = wait {
+        wait.end(number::omp_critical);
+    }
+}
+
+/// It has left it, by a call that returns to `code`.
+pub fn left_critical(site: CallSite, key: u64, code: u64) {
+    if is_recorded() && free(key) {
+        let place = Place::Code(code.wrapping_sub(1));
+        gave_back(site, place, number::omp_critical_end, key, clock::now());
+    }
+}
