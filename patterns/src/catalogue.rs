@@ -152,6 +152,8 @@ patterns! {
     58 IdleThreads = threads::IDLE_THREADS;
     59 WaitOnMutex = threads::WAIT_ON_MUTEX;
     60 WaitAtCritical = threads::WAIT_AT_CRITICAL;
+    61 WaitAtThreadBarrier = threads::WAIT_AT_THREAD_BARRIER;
+    62 WaitOnSignal = threads::WAIT_ON_SIGNAL;
 }
 
 impl PatternId {
@@ -185,7 +187,9 @@ impl PatternId {
             | WaitAtImplicitOmpBarrier
             | IdleThreads
             | WaitOnMutex
-            | WaitAtCritical => "threads",
+            | WaitAtCritical
+            | WaitAtThreadBarrier
+            | WaitOnSignal => "threads",
             WaitForProgress => "progress",
             PartnerWithoutTrace | LookedInVain => "unknown",
             child => PatternId::from_id(child.row().parent).map_or("other", PatternId::class),

@@ -82,3 +82,32 @@ pub(crate) static WAIT_AT_CRITICAL: Pattern = Pattern {
     unit: Unit::Seconds,
     part: Part::Begin,
 };
+
+pub(crate) static WAIT_AT_THREAD_BARRIER: Pattern = Pattern {
+    id: "wait_at_thread_barrier",
+    parent: "threads",
+    name: "Wait at thread barrier",
+    summary: "Threads waited in pthread_barrier_wait for the last one to arrive.",
+    description: "A barrier of POSIX threads lasts until as many threads have entered as it was made \
+        for. All others wait from their own entry until the last one comes. The reason is what that \
+        thread did since they were together before.",
+    condition: LAST_CONDITION,
+    severity: LAST_SEVERITY,
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
+pub(crate) static WAIT_ON_SIGNAL: Pattern = Pattern {
+    id: "wait_on_signal",
+    parent: "threads",
+    name: "Wait on condition",
+    summary: "Threads waited for a condition or a semaphore that another thread signalled late.",
+    description: "The thread waited until another one signalled a condition (pthread_cond_signal, \
+        pthread_cond_broadcast; C++'s condition variables are the same) or posted a semaphore. The \
+        last signal during the wait ended it: its thread is late. Threads of a pool wait like that for \
+        work. A wait that timed out was for nobody.",
+    condition: "another thread signalled during the wait, which did not time out",
+    severity: "enter of the last signal during the wait - enter(wait)",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};

@@ -14,11 +14,12 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::{Place, Waiter, What, is_recorded, ompt};
-use crate::call::guarded;
+use crate::call::{Call, guarded};
 use crate::clock;
 use crate::lookup;
 use crate::next::{Next, Target};
 use crate::posix;
+use crate::stream::Stream;
 use crate::thread::{UNRECORDED, slot};
 
 /// A mutex of the C library, as far as it is looked at: these words have been there since it has
@@ -149,16 +150,16 @@ fn allocator() -> std::ops::Range<usize> {
     range
 }
 
-/// The calling thread at a lock; `None` if it is not recorded now. Makes a state for it if that is
-/// safe.
-fn waiter(site: CallSite) -> Option<Waiter> {
+/// The calling thread; `None` if it is not recorded now. One that is no location yet may become one,
+/// if that is safe.
+fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
     let [start, end] = [&ALLOCATOR[0], &ALLOCATOR[1]].map(|at| at.load(Ordering::Relaxed));
     if (start..end).contains(&(site.ra as usize)) {
         return None;
     }
     // SAFETY: the slot belongs to this thread.
     let thread = unsafe { *slot() };
-    if thread == UNRECORDED {
+    if thread == UNRECORDED || thread.is_null() && !become_location {
         return None;
     }
     if thread.is_null() {
@@ -178,37 +179,65 @@ fn waiter(site: CallSite) -> Option<Waiter> {
     waiter.filter(|_| posix::is_safe(site.sp, state.stack()))
 }
 
-/// A wait for a lock that another thread holds.
+/// A wait for another thread.
 #[derive(Clone, Copy)]
 pub struct Wait {
     waiter: Waiter,
-    place: Place,
-    key: u64,
+    what: What,
     enter: u64,
 }
 
+/// What records say of a wait that nobody ended.
+pub const ENDED_BY_NOBODY: u64 = 1;
+
 impl Wait {
+    /// Begins one. Where threads `become` locations by it, those that are none yet do.
     #[cold]
-    fn begin(site: CallSite, place: Place, key: u64) -> Option<Wait> {
+    pub fn begin(
+        site: CallSite,
+        place: Place,
+        (number, key): (u16, u64),
+        become_location: bool,
+    ) -> Option<Wait> {
         let wait = kept(|| {
-            let waiter = waiter(site)?;
-            AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
-            let enter = waiter.enter(|_, _| ());
-            Some(Wait {
+            let waiter = waiter(site, become_location)?;
+            let mut call = Call::over(waiter.thread, site, number, (0, 0));
+            if !call.claim() {
+                return None;
+            }
+            let place = Place::Path(place.path(call.stream()));
+            let wait = Wait {
                 waiter,
-                place,
-                key,
-                enter,
-            })
+                what: what(place, number, key),
+                enter: call.stream().ends_stretch(),
+            };
+            call.thread().membership.wait = Some(wait);
+            call.release();
+            AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
+            Some(wait)
         });
         wait.flatten()
     }
 
-    fn end(&self, number: u16) {
+    /// The wait is over.
+    pub fn end(&self, parameter: u64) {
         let leave = clock::now();
-        AWAITED.of(self.key).fetch_sub(1, Ordering::Relaxed);
-        let what = what(self.place, number, self.key);
+        AWAITED.of(self.what.key).fetch_sub(1, Ordering::Relaxed);
+        self.waiter.membership().wait = None;
+        let what = What {
+            parameter,
+            ..self.what
+        };
         kept(|| self.waiter.record(&what, (self.enter, leave)));
+    }
+
+    /// The recording ends `now`, ticks, and the wait goes on.
+    pub fn goes_on(&self, stream: &mut Stream, now: u64) {
+        let what = What {
+            parameter: ENDED_BY_NOBODY,
+            ..self.what
+        };
+        what.write(stream, (self.enter, now.max(self.enter)));
     }
 }
 
@@ -223,21 +252,30 @@ fn what(place: Place, number: u16, key: u64) -> What {
 
 /// Whether somebody waits for a lock.
 #[inline(always)]
-fn is_awaited(key: u64) -> bool {
+pub fn is_awaited(key: u64) -> bool {
     AWAITED.of(key).load(Ordering::Relaxed) != 0
 }
 
 /// Records that a lock was given back since `enter`, ticks. It is free by now: others do not wait
 /// for this.
 #[cold]
-fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64) {
+pub fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64) {
     let leave = clock::now();
     kept(|| {
-        if let Some(waiter) = waiter(site) {
+        if let Some(waiter) = waiter(site, true) {
             waiter.enter(|_, _| ());
             waiter.record(&what(place, number, key), (enter, leave));
         }
     });
+}
+
+/// A mutex is given back while the calling thread waits for something else.
+#[inline(always)]
+pub fn gives_back(site: CallSite, key: u64) {
+    if is_awaited(key) {
+        let (place, now) = (Place::Call(site), clock::now());
+        gave_back(site, place, number::pthread_mutex_unlock, key, now);
+    }
 }
 
 /// Runs `f` and leaves `errno` as it is. Meanwhile the thread is not cancelled.
@@ -286,12 +324,15 @@ macro_rules! mutexes {
                     let is_own = unsafe { Mutex::is_own(mutex.cast()) };
                     let wait = match is_own {
                         true => None,
-                        false => Wait::begin(site, Place::Call(site), mutex.addr() as u64),
+                        false => {
+                            let what = (number::pthread_mutex_lock, mutex.addr() as u64);
+                            Wait::begin(site, Place::Call(site), what, true)
+                        }
                     };
                     // SAFETY: as above.
                     let result = unsafe { NEXT.get(absent)(mutex) };
                     if let Some(wait) = wait {
-                        wait.end(number::pthread_mutex_lock);
+                        wait.end(0);
                     }
                     result
                 }
@@ -347,7 +388,7 @@ pub fn enter_critical(site: CallSite, key: u64, enter: impl FnOnce()) {
     enter();
     HELD.of(key).fetch_add(1, Ordering::Relaxed);
     if let Some(wait) = wait {
-        wait.end(number::omp_critical);
+        wait.end(0);
     }
 }
 
@@ -369,7 +410,7 @@ pub fn leave_critical(site: CallSite, key: u64, leave: impl FnOnce()) {
 fn wait_for(site: CallSite, place: Place, key: u64) -> Option<Wait> {
     match HELD.of(key).load(Ordering::Relaxed) {
         0 => None,
-        _ => Wait::begin(site, place, key),
+        _ => Wait::begin(site, place, (number::omp_critical, key), true),
     }
 }
 
@@ -388,9 +429,7 @@ pub fn wants_critical(site: CallSite, key: u64, code: u64) {
     if !is_recorded() {
         return;
     }
-    if let Some(wait) = wait_for(site, Place::Code(code.wrapping_sub(1)), key) {
-        wait.waiter.membership().wait = Some(wait);
-    }
+    wait_for(site, Place::Code(code.wrapping_sub(1)), key);
 }
 
 /// It has it.
@@ -405,9 +444,10 @@ pub fn has_critical(key: u64) {
         return;
     }
     // SAFETY: as above.
-    let wait = unsafe { (*thread).membership.wait.take() };
+    let wait = unsafe { (*thread).membership.wait };
+    let wait = wait.filter(|wait| wait.what.key == key);
     if let Some(wait) = wait {
-        wait.end(number::omp_critical);
+        wait.end(0);
     }
 }
 

@@ -13,6 +13,7 @@
 mod gomp;
 mod locks;
 mod ompt;
+mod signals;
 mod team;
 
 use std::sync::atomic::Ordering;
@@ -24,8 +25,13 @@ use crate::clock;
 use crate::signature::Raw;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
-pub use locks::loaded;
 pub use team::{Membership, ends};
+
+/// Runs when this library is loaded.
+pub fn loaded() {
+    locks::loaded();
+    signals::loaded();
+}
 
 /// Recording begins.
 pub fn begins() {
@@ -47,6 +53,19 @@ enum Place {
     Call(CallSite),
     /// At this address: its call is over, or was a library's.
     Code(u64),
+    /// Already known.
+    Path(u32),
+}
+
+impl Place {
+    /// The call path.
+    fn path(self, stream: &mut Stream) -> u32 {
+        match self {
+            Place::Call(site) => stream.path(&site),
+            Place::Code(address) => stream.function_path(address),
+            Place::Path(path) => path,
+        }
+    }
 }
 
 /// A record without its times.
@@ -63,10 +82,7 @@ struct What {
 impl What {
     /// Writes the record, between these times.
     fn write(&self, stream: &mut Stream, (enter, leave): (u64, u64)) {
-        let path = match self.place {
-            Place::Call(site) => stream.path(&site),
-            Place::Code(address) => stream.function_path(address),
-        };
+        let path = self.place.path(stream);
         let raw = Raw {
             extra: self.parameter,
             ..Raw::new(self.number, path)

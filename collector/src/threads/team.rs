@@ -180,16 +180,19 @@ impl Done {
     }
 }
 
-/// The thread ends, or its recording does: records what it waited for. Those that the runtime
-/// keeps for further regions have idled `until` now, ticks.
+/// The thread ends, or its recording does `until` now, ticks: records what it waits for. Threads that
+/// the runtime keeps for further regions have idled.
 pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>) {
-    let Some(done) = membership.done.take() else {
-        return;
-    };
     let now = until.unwrap_or_else(clock::now);
-    let over = done.record(stream, now);
-    if until.is_some() {
-        idles(stream, done.function, 0, (over, now));
+    if let Some(done) = membership.done.take() {
+        let over = done.record(stream, now);
+        if until.is_some() {
+            idles(stream, done.function, 0, (over, now));
+        }
+    }
+    // A thread that ended in a wait was cancelled.
+    if let Some(wait) = membership.wait.take().filter(|_| until.is_some()) {
+        wait.goes_on(stream, now);
     }
 }
 

@@ -68,6 +68,10 @@ pub enum Among {
     Locks,
     /// Releases a lock.
     Unlocks,
+    /// Waits until another thread lets it go on.
+    Awaits,
+    /// Lets another thread go on.
+    Signals,
 }
 
 impl Among {
@@ -79,9 +83,12 @@ impl Among {
             number::omp_parallel_end
             | number::omp_barrier
             | number::omp_loop_end
-            | number::omp_sections_end => Among::Meets,
+            | number::omp_sections_end
+            | number::pthread_barrier_wait => Among::Meets,
             number::omp_critical | number::pthread_mutex_lock => Among::Locks,
             number::omp_critical_end | number::pthread_mutex_unlock => Among::Unlocks,
+            number::pthread_cond_wait | number::sem_wait => Among::Awaits,
+            number::pthread_cond_signal | number::sem_post => Among::Signals,
             _ => Among::Nothing,
         }
     }

@@ -1,7 +1,8 @@
-//! Locks that threads of a rank wait for.
+//! Locks and signals that threads of a rank wait for.
 //!
 //! Locks that nobody waited for have no records. Of others, those who gave them back during a wait
-//! do, one after another: each has the time since the one before did.
+//! do, one after another: each has the time since the one before did. Of signals, the last one during
+//! the wait ended it.
 
 use laggard_patterns::PatternId;
 use laggard_trace::calls::number;
@@ -51,14 +52,20 @@ impl Locks {
     /// All calls entered before `until` are known, ns: hands over the waits that were over before.
     pub fn settle(&mut self, until: i64, settled: &mut Vec<Settled>) {
         self.open.retain(|_, of_lock| {
-            for open in of_lock.extract_if(.., |open| open.call.leave < until) {
+            for mut open in of_lock.extract_if(.., |open| open.call.leave < until) {
+                let pattern = match open.operation {
+                    number::omp_critical => PatternId::WaitAtCritical,
+                    number::pthread_mutex_lock => PatternId::WaitOnMutex,
+                    _ => PatternId::WaitOnSignal,
+                };
+                if pattern == PatternId::WaitOnSignal {
+                    let before = open.holders.len().saturating_sub(1);
+                    open.holders.drain(..before);
+                }
                 settled.push(Settled {
                     since: open.call.enter,
                     call: open.call,
-                    pattern: match open.operation {
-                        number::omp_critical => PatternId::WaitAtCritical,
-                        _ => PatternId::WaitOnMutex,
-                    },
+                    pattern,
                     late: open.holders,
                     is_in_turn: true,
                 });

@@ -1,4 +1,4 @@
-//! Threads of a rank that wait for each other: in OpenMP teams, and for locks.
+//! Threads of a rank that wait for each other: in OpenMP teams, for locks, and for signals.
 //!
 //! *In.* The calls of all threads of a rank, in order of their enters. *Out.* Wait states, charged
 //! to the threads that came late. All threads of a rank are at one agent: nothing is asked. *Does
@@ -70,8 +70,10 @@ impl Threads {
             Among::Forks => self.teams.fork((rank, call), key, settled),
             Among::Idles => self.teams.idle(call, key),
             Among::Meets => self.teams.meet((rank, call), (key, size), row, settled),
-            Among::Locks => self.locks.wait(call, row, key),
-            Among::Unlocks => self.locks.give_back((rank, call), key),
+            // A wait that timed out was for nobody.
+            Among::Awaits if size != 0 => {}
+            Among::Locks | Among::Awaits => self.locks.wait(call, row, key),
+            Among::Unlocks | Among::Signals => self.locks.give_back((rank, call), key),
             Among::Nothing => {}
         }
     }

@@ -59,6 +59,7 @@ impl Teams {
         let since = here.iter().map(|call| call.enter).min();
         let pattern = match row.operation {
             number::omp_barrier => PatternId::WaitAtOmpBarrier,
+            number::pthread_barrier_wait => PatternId::WaitAtThreadBarrier,
             _ => PatternId::WaitAtImplicitOmpBarrier,
         };
         let parties: Vec<Party> = here.iter().map(|call| party(rank, call)).collect();

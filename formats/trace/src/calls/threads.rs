@@ -23,6 +23,11 @@ macro_rules! thread_calls {
             907 omp_critical_end Threads Single;
             920 pthread_mutex_lock Threads Single;
             921 pthread_mutex_unlock Threads Single;
+            922 pthread_cond_wait Threads Single;
+            923 pthread_cond_signal Threads Single;
+            924 pthread_barrier_wait Threads Single;
+            925 sem_wait Threads Single;
+            926 sem_post Threads Single;
         }
     };
 }
