@@ -7,6 +7,11 @@ use crate::call::guarded;
 use crate::signature::Raw;
 
 impl Stream {
+    /// When the last call returned, or the stretch since then was looked at, ticks.
+    pub fn left(&self) -> u64 {
+        self.stretches.left()
+    }
+
     /// The id of the path that is the entry of a function.
     pub fn function_path(&mut self, address: u64) -> u32 {
         let path = self.tracer.function(address);

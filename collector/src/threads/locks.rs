@@ -87,8 +87,25 @@ static HELD: Counts = Counts::new();
 /// MPI library's own. Those that find no place count as the program's.
 static EARLY: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 
-/// Code of the allocator, if it is not the C library's.
-static ALLOCATOR: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// Code whose locks are its own affair: of an allocator that is not the C library's, of OpenMP runtimes,
+/// which tell of their waits otherwise, and of MPI libraries. Begin and end.
+static LEFT_OUT: [[AtomicUsize; 2]; 32] = [const { [const { AtomicUsize::new(0) }; 2] }; 32];
+
+/// File name prefixes of such libraries.
+const LIBRARIES: [&str; 12] = [
+    "libgomp",
+    "libomp",
+    "libiomp",
+    "libmpi",
+    "libopen-",
+    "liboshmem",
+    "libmca_",
+    "mca_",
+    "libpmix",
+    "libevent",
+    "libuc",
+    "libfabric",
+];
 
 /// Recording begins.
 pub fn begins() {
@@ -100,63 +117,77 @@ pub fn begins() {
     for (early, number) in EARLY.iter().zip(others) {
         early.store(number, Ordering::Relaxed);
     }
-    let code = allocator();
-    ALLOCATOR[0].store(code.start, Ordering::Relaxed);
-    ALLOCATOR[1].store(code.end, Ordering::Relaxed);
+    leave_out();
 }
 
-/// Code of the library with the allocator; empty if that is the C library.
-fn allocator() -> std::ops::Range<usize> {
-    let object = |name: &CStr| {
-        // SAFETY: a lookup by name, and all zero is a value of this struct.
-        unsafe {
-            let address = lookup::real()(libc::RTLD_DEFAULT, name.as_ptr());
-            let mut info: libc::Dl_info = std::mem::zeroed();
-            libc::dladdr(address, &mut info);
-            info.dli_fbase.addr()
-        }
+/// Finds the libraries whose locks are left out, as far as they are loaded.
+pub fn leave_out() {
+    // SAFETY: a lookup by name.
+    let malloc = unsafe { lookup::real()(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
+    let mut found = Found {
+        malloc: malloc.addr(),
+        count: 0,
     };
-    let base = object(c"malloc");
-    if base == object(c"gnu_get_libc_version") {
-        return 0..0;
-    }
-    unsafe extern "C" fn visit(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        range: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the linker passes a valid entry, and `range` is the one below.
-        unsafe {
-            let range = &mut *range.cast::<std::ops::Range<usize>>();
-            let headers = std::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum.into());
-            let loaded = headers
-                .iter()
-                .filter(|header| header.p_type == libc::PT_LOAD);
-            let ranges = loaded.map(|header| {
-                let start = ((*info).dlpi_addr + header.p_vaddr) as usize;
-                start..start + header.p_memsz as usize
-            });
-            let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
-            if start & !0xfff == range.start {
-                range.end = ranges.map(|range| range.end).max().unwrap_or(start);
-                return 1;
-            }
-        }
-        0
-    }
-    let mut range = base..base;
     // SAFETY: `visit` expects the data pointer passed here.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut range).cast()) };
-    range
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+}
+
+/// What a search of the loaded libraries knows.
+struct Found {
+    malloc: usize,
+    count: usize,
+}
+
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    found: *mut c_void,
+) -> c_int {
+    // SAFETY: the linker passes a valid entry, and `found` is that of `leave_out`.
+    unsafe {
+        let found = &mut *found.cast::<Found>();
+        let headers = std::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum.into());
+        let loaded = headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD);
+        let begin = |header: &libc::Elf64_Phdr| ((*info).dlpi_addr + header.p_vaddr) as usize;
+        let start = loaded.clone().map(begin).min().unwrap_or(0);
+        let end = loaded
+            .map(|header| begin(header) + header.p_memsz as usize)
+            .max();
+        let end = end.unwrap_or(0);
+        let path = match (*info).dlpi_name.is_null() {
+            true => &b""[..],
+            false => CStr::from_ptr((*info).dlpi_name).to_bytes(),
+        };
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        let is_library = LIBRARIES
+            .iter()
+            .any(|prefix| name.starts_with(prefix.as_bytes()));
+        let has_malloc = (start..end).contains(&found.malloc) && !name.starts_with(b"libc.so");
+        if is_library || has_malloc {
+            let Some([first, last]) = LEFT_OUT.get(found.count) else {
+                return 1;
+            };
+            first.store(start, Ordering::Relaxed);
+            last.store(end, Ordering::Relaxed);
+            found.count += 1;
+        }
+    }
+    0
+}
+
+/// Whether the caller at this address is left out.
+fn is_left_out(address: u64) -> bool {
+    LEFT_OUT.iter().any(|range| {
+        let [first, last] = [0, 1].map(|at| range[at].load(Ordering::Relaxed));
+        (first..last).contains(&(address as usize))
+    })
 }
 
 /// The calling thread; `None` if it is not recorded now. One that is no location yet may become one,
 /// if that is safe.
 fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
-    let [start, end] = [&ALLOCATOR[0], &ALLOCATOR[1]].map(|at| at.load(Ordering::Relaxed));
-    if (start..end).contains(&(site.ra as usize)) {
-        return None;
-    }
     // SAFETY: the slot belongs to this thread.
     let thread = unsafe { *slot() };
     if thread == UNRECORDED || thread.is_null() && !become_location {
@@ -199,6 +230,10 @@ impl Wait {
         (number, key): (u16, u64),
         become_location: bool,
     ) -> Option<Wait> {
+        let is_told = !matches!(place, Place::Call(_));
+        if !is_told && is_left_out(site.ra) {
+            return None;
+        }
         let wait = kept(|| {
             let waiter = waiter(site, become_location)?;
             let mut call = Call::over(waiter.thread, site, number, (0, 0));
@@ -261,10 +296,14 @@ pub fn is_awaited(key: u64) -> bool {
 #[cold]
 pub fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64) {
     let leave = clock::now();
+    let is_told = !matches!(place, Place::Call(_));
+    if !is_told && is_left_out(site.ra) {
+        return;
+    }
     kept(|| {
         if let Some(waiter) = waiter(site, true) {
             waiter.enter(|_, _| ());
-            waiter.record(&what(place, number, key), (enter, leave));
+            waiter.note(&what(place, number, key), (enter, leave));
         }
     });
 }
@@ -398,11 +437,12 @@ pub fn leave_critical(site: CallSite, key: u64, leave: impl FnOnce()) {
     if !is_recorded() || ompt::is_told() {
         return leave();
     }
-    let (is_awaited, now) = (free(key), clock::now());
-    leave();
-    if is_awaited {
-        gave_back(site, Place::Call(site), number::omp_critical_end, key, now);
+    if !free(key) {
+        return leave();
     }
+    let now = clock::now();
+    leave();
+    gave_back(site, Place::Call(site), number::omp_critical_end, key, now);
 }
 
 /// A wait for a critical section, if somebody is in it.

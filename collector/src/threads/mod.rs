@@ -139,9 +139,19 @@ impl Waiter {
         now
     }
 
-    /// Records a wait that is over.
+    /// Records a wait that is over. It counts from the last call on that a task of the thread has made
+    /// meanwhile.
     #[inline(always)]
     fn record(&self, what: &What, (enter, leave): (u64, u64)) {
+        // SAFETY: the thread's own state, and a stream that is not in use.
+        let stream = unsafe { (*self.thread).stream.as_ref() };
+        let last = stream.map_or(enter, Stream::left);
+        self.note(what, (enter.max(last).min(leave), leave));
+    }
+
+    /// Records a call between these times.
+    #[inline(always)]
+    fn note(&self, what: &What, (enter, leave): (u64, u64)) {
         let mut call = Call::over(self.thread, self.site, what.number, (enter, leave));
         if !call.claim() {
             return;

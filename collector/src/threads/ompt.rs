@@ -43,6 +43,7 @@ const BEGIN: c_int = 1;
 /// The implicit task of a thread outside of all regions.
 const INITIAL_TASK: c_int = 1;
 /// Kinds of meetings: of the standard's 5.0 and of later ones.
+const IMPLICIT: c_int = 2;
 const EXPLICIT: c_int = 3;
 const OF_WORKSHARE: c_int = 8;
 const OF_PARALLEL: c_int = 9;
@@ -99,6 +100,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
             set(event, callback);
         }
     }
+    locks::leave_out();
     IS_TOLD.store(true, Ordering::Relaxed);
     1
 }
@@ -147,15 +149,22 @@ unsafe extern "C" fn sync_region_wait(
     code: *const c_void,
 ) {
     let site = laggard_callpath::call_site!();
+    let code = code.addr() as u64;
     let number = match kind {
-        OF_PARALLEL if end == BEGIN => return team::leaves(site),
         EXPLICIT => number::omp_barrier,
         OF_WORKSHARE => number::omp_loop_end,
+        IMPLICIT if !team::is_end(site, code) => number::omp_loop_end,
+        IMPLICIT | OF_PARALLEL => {
+            if end == BEGIN {
+                team::leaves(site);
+            }
+            return;
+        }
         _ => return,
     };
     match end == BEGIN {
         true => team::meets(site),
-        false => team::met(site, number, code.addr() as u64),
+        false => team::met(site, number, code),
     }
 }
 

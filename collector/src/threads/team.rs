@@ -54,6 +54,8 @@ struct Team {
     number: u32,
     /// Barriers that this thread has met.
     met: u64,
+    /// The code that forked it; 0 = not known.
+    code: u64,
 }
 
 impl Team {
@@ -64,6 +66,7 @@ impl Team {
             size: runtime::threads(),
             number: runtime::number(),
             met: 0,
+            code: 0,
         }
     }
 
@@ -354,13 +357,14 @@ pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
     let Some(waiter) = Waiter::begin(site).filter(|_| id != 0) else {
         return;
     };
+    let code = Over::code(id);
     let team = Team {
         id,
         size,
         number,
         met: 0,
+        code,
     };
-    let code = Over::code(id);
     let membership = waiter.membership();
     let (forked, since) = membership.forked;
     if forked != id {
@@ -377,6 +381,13 @@ pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
     }
 }
 
+/// Whether a meeting without a kind of its own is the end of the thread's region: the runtime waits in
+/// no code of the program then, or in that which forked it.
+pub fn is_end(site: CallSite, code: u64) -> bool {
+    let team = in_team(site).map(|waiter| waiter.membership().team);
+    code == 0 || team.is_some_and(|team| team.code == code.wrapping_sub(1))
+}
+
 /// The calling thread has done its part in its team, and waits for the others.
 pub fn leaves(site: CallSite) {
     let Some(waiter) = in_team(site) else {
@@ -390,7 +401,7 @@ pub fn leaves(site: CallSite) {
         }
         membership.done = Some(Done {
             team,
-            function: Over::code(team.id),
+            function: team.code,
             ended: now,
         });
         membership.team = Team::default();
@@ -413,7 +424,7 @@ pub fn joins(site: CallSite, id: u64) {
     if team.size > 1 && ended != 0 {
         let now = clock::now();
         Over::note(id, now);
-        let place = Place::Code(Over::code(id));
+        let place = Place::Code(team.code);
         let what = team.meeting(number::omp_parallel_end, place, JOIN);
         waiter.record(&what, (ended, now));
     }
