@@ -154,6 +154,7 @@ patterns! {
     60 WaitAtCritical = threads::WAIT_AT_CRITICAL;
     61 WaitAtThreadBarrier = threads::WAIT_AT_THREAD_BARRIER;
     62 WaitOnSignal = threads::WAIT_ON_SIGNAL;
+    63 WaitForThread = threads::WAIT_FOR_THREAD;
 }
 
 impl PatternId {
@@ -189,7 +190,8 @@ impl PatternId {
             | WaitOnMutex
             | WaitAtCritical
             | WaitAtThreadBarrier
-            | WaitOnSignal => "threads",
+            | WaitOnSignal
+            | WaitForThread => "threads",
             WaitForProgress => "progress",
             PartnerWithoutTrace | LookedInVain => "unknown",
             child => PatternId::from_id(child.row().parent).map_or("other", PatternId::class),

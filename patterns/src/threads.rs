@@ -111,3 +111,16 @@ pub(crate) static WAIT_ON_SIGNAL: Pattern = Pattern {
     unit: Unit::Seconds,
     part: Part::Begin,
 };
+
+pub(crate) static WAIT_FOR_THREAD: Pattern = Pattern {
+    id: "wait_for_thread",
+    parent: "threads",
+    name: "Wait for the end of a thread",
+    summary: "A thread waited in pthread_join for a thread that was not done yet.",
+    description: "A join lasts until the other thread has ended. It is known whom the wait is for if that \
+        thread was recorded: it called MPI, or others waited for it before.",
+    condition: "the other thread ended after the join was entered",
+    severity: "end of the other thread - enter(join)",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};

@@ -4,7 +4,16 @@ use laggard_trace::{Extension, Record};
 
 use super::Stream;
 use crate::call::guarded;
+use crate::hash::FastMap;
 use crate::signature::Raw;
+
+/// Call paths of single addresses.
+#[derive(Default)]
+pub struct Codes {
+    known: FastMap<u64, u32>,
+    /// Changes with each library that was unloaded.
+    unloads: u32,
+}
 
 impl Stream {
     /// When the last call returned, or the stretch since then was looked at, ticks.
@@ -12,12 +21,28 @@ impl Stream {
         self.stretches.left()
     }
 
-    /// The id of the path that is the entry of a function.
-    pub fn function_path(&mut self, address: u64) -> u32 {
+    /// The id of the path that is this address alone.
+    pub fn code_path(&mut self, address: u64) -> u32 {
+        let unloads = laggard_callpath::unloads();
+        if self.codes.unloads != unloads {
+            // Other code may be at these addresses now.
+            self.codes.known.clear();
+            self.codes.unloads = unloads;
+        }
+        match self.codes.known.get(&address) {
+            Some(&path) => path,
+            None => self.new_code(address),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_code(&mut self, address: u64) -> u32 {
         let path = self.tracer.function(address);
         if self.tracer.has_new() {
             guarded(|| self.define_paths());
         }
+        self.codes.known.insert(address, path.0);
         path.0
     }
 

@@ -498,3 +498,49 @@ pub fn left_critical(site: CallSite, key: u64, code: u64) {
         gave_back(site, place, number::omp_critical_end, key, clock::now());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words that are looked at are where the C library has them.
+    #[test]
+    fn mutexes_are_looked_at_in_the_right_place() {
+        // SAFETY: a new mutex of this thread alone, and the attributes that it is made with.
+        unsafe {
+            let mut kind = std::mem::zeroed();
+            libc::pthread_mutexattr_init(&mut kind);
+            for recursive in [libc::PTHREAD_MUTEX_NORMAL, libc::PTHREAD_MUTEX_RECURSIVE] {
+                libc::pthread_mutexattr_settype(&mut kind, recursive);
+                let mut mutex = std::mem::zeroed();
+                libc::pthread_mutex_init(&mut mutex, &kind);
+                let words = (&raw const mutex).cast::<Mutex>();
+                assert!(!Mutex::is_held(words));
+                libc::pthread_mutex_lock(&mut mutex);
+                assert!(Mutex::is_held(words) && Mutex::is_own(words));
+                libc::pthread_mutex_unlock(&mut mutex);
+                assert!(!Mutex::is_held(words) && !Mutex::is_own(words));
+                libc::pthread_mutex_destroy(&mut mutex);
+            }
+            libc::pthread_mutexattr_destroy(&mut kind);
+        }
+    }
+
+    #[test]
+    fn critical_sections_that_nobody_entered_are_left_all_the_same() {
+        let key = 0x1234_5678;
+        assert!(!free(key));
+        assert_eq!(HELD.of(key).load(Ordering::Relaxed), 0);
+        AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
+        assert!(free(key));
+        AWAITED.of(key).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn the_libraries_that_are_left_out_are_found() {
+        leave_out();
+        // The allocator of tests is the C library's.
+        assert!(!is_left_out(leave_out as usize as u64));
+        assert!(!is_left_out(0));
+    }
+}

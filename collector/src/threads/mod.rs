@@ -62,7 +62,7 @@ impl Place {
     fn path(self, stream: &mut Stream) -> u32 {
         match self {
             Place::Call(site) => stream.path(&site),
-            Place::Code(address) => stream.function_path(address),
+            Place::Code(address) => stream.code_path(address),
             Place::Path(path) => path,
         }
     }

@@ -1,4 +1,5 @@
-//! Threads that wait until another one tells them to go on: conditions, semaphores, and barriers.
+//! Threads that wait until another one tells them to go on: conditions, semaphores, barriers, and ends
+//! of threads.
 //!
 //! A wait is a record, and noted as *awaited* meanwhile, as for locks. Who lets a thread go on gets a
 //! record then. Waits for signals alone make no thread a location: many programs and libraries have
@@ -13,9 +14,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use laggard_trace::calls::number;
 
 use super::locks::{self, ENDED_BY_NOBODY, Wait};
-use super::{Place, is_recorded};
+use super::{Place, What, is_recorded};
 use crate::clock;
 use crate::next::{Next, Target};
+use crate::stream::Stream;
 
 /// Stands in for a function that the C library does not have.
 macro_rules! absent {
@@ -29,7 +31,7 @@ macro_rules! absent {
 
 /// Functions that wait, with what they wait for, and with what they give back meanwhile.
 macro_rules! waits {
-    ($($name:ident $number:ident ($($p:ident: $t:ty),*) for $object:ident, gives $gives:expr,
+    ($($name:ident $number:ident ($($p:ident: $t:ty),*) for $key:expr, gives $gives:expr,
         if $when:expr, of $size:expr;)*) => {
         /// The real functions.
         static WAITS: &[&Target] = &[$(
@@ -57,7 +59,7 @@ macro_rules! waits {
                         locks::gives_back(site, mutex.addr() as u64);
                     }
                     let size: u32 = $size;
-                    let what = (number::$number, $object.addr() as u64);
+                    let what = (number::$number, $key);
                     let wait = Wait::begin(site, Place::Call(site), what, size > 0);
                     // SAFETY: as above.
                     let result = unsafe { next($($p),*) };
@@ -125,25 +127,42 @@ unsafe fn word(object: *mut c_void, at: usize) -> u32 {
 
 waits! {
     pthread_cond_wait pthread_cond_wait (condition: *mut c_void, mutex: *mut c_void)
-        for condition, gives Some(mutex), if true, of 0;
+        for condition.addr() as u64, gives Some(mutex), if true, of 0;
     pthread_cond_timedwait pthread_cond_wait
         (condition: *mut c_void, mutex: *mut c_void, until: *const c_void)
-        for condition, gives Some(mutex), if true, of 0;
+        for condition.addr() as u64, gives Some(mutex), if true, of 0;
     pthread_cond_clockwait pthread_cond_wait
         (condition: *mut c_void, mutex: *mut c_void, clock: c_int, until: *const c_void)
-        for condition, gives Some(mutex), if true, of 0;
+        for condition.addr() as u64, gives Some(mutex), if true, of 0;
     // SAFETY: of the caller's semaphore, the first word is the value.
     sem_wait sem_wait (semaphore: *mut c_void)
-        for semaphore, gives None, if unsafe { word(semaphore, 0) } == 0, of 0;
+        for semaphore.addr() as u64, gives None, if unsafe { word(semaphore, 0) } == 0, of 0;
     // SAFETY: of the caller's barrier, the third word is the number of its threads.
     pthread_barrier_wait pthread_barrier_wait (barrier: *mut c_void)
-        for barrier, gives None, if true, of unsafe { word(barrier, 2) };
+        for barrier.addr() as u64, gives None, if true, of unsafe { word(barrier, 2) };
+    pthread_join pthread_join (thread: libc::pthread_t, result: *mut *mut c_void)
+        for thread, gives None, if true, of 0;
 }
 
 signals! {
     pthread_cond_signal pthread_cond_signal;
     pthread_cond_broadcast pthread_cond_signal;
     sem_post sem_post;
+}
+
+/// The calling thread, a location, ends: a record if another one waits for that.
+pub fn ends(stream: &mut Stream, now: u64) {
+    // SAFETY: takes no arguments.
+    let key = unsafe { libc::pthread_self() };
+    if locks::is_awaited(key) {
+        let what = What {
+            number: number::pthread_exit,
+            place: Place::Path(0),
+            parameter: 0,
+            key,
+        };
+        what.write(stream, (now, now));
+    }
 }
 
 /// Runs when this library is loaded.

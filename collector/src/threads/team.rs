@@ -14,7 +14,7 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::gomp::runtime;
-use super::{Place, Waiter, What, ompt};
+use super::{Place, Waiter, What, ompt, signals};
 use crate::clock;
 use crate::stream::Stream;
 use crate::thread::{Thread, slot};
@@ -196,6 +196,9 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
     // A thread that ended in a wait was cancelled.
     if let Some(wait) = membership.wait.take().filter(|_| until.is_some()) {
         wait.goes_on(stream, now);
+    }
+    if until.is_none() {
+        signals::ends(stream, now);
     }
 }
 
@@ -471,3 +474,35 @@ pub fn barrier<T>(site: CallSite, number: u16, wait: impl FnOnce() -> T) -> T {
 }
 
 const _: () = assert!(!std::mem::needs_drop::<Region>() && !std::mem::needs_drop::<Waiter>());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_team_is_its_own() {
+        let (one, other) = (5, 5 + OVER.len() as u64);
+        Over::note(one, 100);
+        Over::note_code(one, 7);
+        assert_eq!((Over::find(one), Over::code(one)), (Some(100), 7));
+        assert_eq!((Over::find(other), Over::code(other)), (None, 0));
+        Over::note(other, 200);
+        Over::note_code(other, 9);
+        assert_eq!((Over::find(one), Over::code(one)), (None, 0));
+        assert_eq!((Over::find(other), Over::code(other)), (Some(200), 9));
+    }
+
+    #[test]
+    fn keys_tell_teams_and_meetings_apart() {
+        let keys = [
+            key(1, FORK),
+            key(1, 1),
+            key(1, JOIN),
+            key(2, FORK),
+            key(2, 1),
+        ];
+        for (at, one) in keys.iter().enumerate() {
+            assert!(keys[at + 1..].iter().all(|other| other != one));
+        }
+    }
+}

@@ -87,8 +87,8 @@ impl Among {
             | number::pthread_barrier_wait => Among::Meets,
             number::omp_critical | number::pthread_mutex_lock => Among::Locks,
             number::omp_critical_end | number::pthread_mutex_unlock => Among::Unlocks,
-            number::pthread_cond_wait | number::sem_wait => Among::Awaits,
-            number::pthread_cond_signal | number::sem_post => Among::Signals,
+            number::pthread_cond_wait | number::sem_wait | number::pthread_join => Among::Awaits,
+            number::pthread_cond_signal | number::sem_post | number::pthread_exit => Among::Signals,
             _ => Among::Nothing,
         }
     }

@@ -56,6 +56,7 @@ impl Locks {
                 let pattern = match open.operation {
                     number::omp_critical => PatternId::WaitAtCritical,
                     number::pthread_mutex_lock => PatternId::WaitOnMutex,
+                    number::pthread_join => PatternId::WaitForThread,
                     _ => PatternId::WaitOnSignal,
                 };
                 if pattern == PatternId::WaitOnSignal {

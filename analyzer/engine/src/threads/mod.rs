@@ -93,6 +93,7 @@ impl Threads {
         (hosts, shares, until): (Hosts<'_>, bool, i64),
     ) {
         self.locks.settle(until, &mut self.settled);
+        self.teams.forget(until);
         for settled in self.settled.drain(..) {
             let call = &settled.call;
             let Some(last) = settled.late.last() else {

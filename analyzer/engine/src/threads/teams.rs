@@ -40,6 +40,17 @@ impl Teams {
         }
     }
 
+    /// All calls entered before `until` are known, ns: forgets what will never be complete. Nobody
+    /// leaves a meeting before all have come.
+    pub fn forget(&mut self, until: i64) {
+        let may_go_on = |call: &CallAt| call.leave >= until;
+        self.meetings.retain(|_, here| here.iter().all(may_go_on));
+        self.idle.retain(|_, idle| {
+            idle.retain(may_go_on);
+            !idle.is_empty()
+        });
+    }
+
     /// A thread comes to a barrier of its team of this size.
     pub fn meet(
         &mut self,

@@ -28,6 +28,8 @@ macro_rules! thread_calls {
             924 pthread_barrier_wait Threads Single;
             925 sem_wait Threads Single;
             926 sem_post Threads Single;
+            927 pthread_join Threads Single;
+            928 pthread_exit Threads Single;
         }
     };
 }

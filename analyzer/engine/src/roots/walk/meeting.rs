@@ -85,7 +85,8 @@ impl Walker<'_> {
     /// The closed call synchronised with others.
     pub(super) fn synchronise(&mut self, row: Option<&Row>, members: &Members, call: &Closed) {
         let is_init = row.is_some_and(|row| row.shape == Shape::Init);
-        if row.is_some_and(|row| row.among == Among::Meets) {
+        // Before the start-up was over, there were no teams.
+        if is_init || row.is_some_and(|row| row.among == Among::Meets) {
             self.sums.order += 2;
             self.synced.team(&self.sums);
         }
