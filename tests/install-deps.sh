@@ -69,12 +69,14 @@ needs_of_test() {
     needs_of_mpich
     need binutils has nm
     need chromium has chromium
+    need clang has clang
     need eztrace has eztrace
     need g++ has g++
     need gfortran has gfortran
     need hostname has hostname
     need iproute2 has ip
     need lammps has lmp
+    need libomp-dev compgen -G '/usr/lib/llvm-*/lib/libomp.so'
     need libopenmpi-dev has_shmem
     need libotf2-trace-dev test -e /usr/include/otf2/otf2.h
     need mount has mount

@@ -5,7 +5,7 @@
 //! the real function (`resolve`) between two readings of the clock (`clock`). The call's class
 //! (`classes`) then describes it: a `signature` that repeats, and a record of twelve bytes in
 //! the location's `stream`. The program's own POSIX I/O goes the same way (`posix`), where it
-//! lasts.
+//! lasts, and so do waits among its threads (`threads`).
 //!
 //! *Constraints.* The program must not notice the collector: nothing here ends, blocks or
 //! changes it. Nothing links against MPI, so the library can be preloaded into any process that
@@ -31,6 +31,7 @@ mod lists;
 mod log;
 mod lookup;
 mod memory;
+mod next;
 mod operations;
 mod options;
 mod passed;
@@ -50,5 +51,6 @@ mod stream;
 mod symmetric;
 mod sync;
 mod thread;
+mod threads;
 mod types;
 mod windows;

@@ -65,6 +65,8 @@ pub struct Options {
     pub sample_hz: u32,
     /// How they are taken.
     pub sample_by: SampleBy,
+    /// Whether waits among threads are recorded.
+    pub threads: bool,
     /// Time between clock measurements; zero = only at the start and the end.
     pub sync_interval: Duration,
     /// Operation map: all instances of its regions are recorded.
@@ -87,6 +89,7 @@ impl Default for Options {
             processor_time: true,
             sample_hz: 0,
             sample_by: SampleBy::Best,
+            threads: true,
             sync_interval: Duration::ZERO,
             operation_map: None,
             log: Level::Warn,
@@ -238,6 +241,15 @@ const ROWS: &[Row] = &[
         show: |options| options.sync_interval.as_secs_f64().to_string(),
     },
     Row {
+        name: "LAGGARD_THREADS",
+        values: "0 or 1",
+        set: |options, value| {
+            options.threads = is_on(value)?;
+            Some(())
+        },
+        show: |options| u8::from(options.threads).to_string(),
+    },
+    Row {
         name: "LAGGARD_OPERATION_MAP",
         values: "a file",
         set: |options, value| {
@@ -265,6 +277,12 @@ const ROWS: &[Row] = &[
         show: |options| format!("{:?}", options.log).to_lowercase(),
     },
 ];
+
+/// Whether the user's environment wants waits among threads to be recorded.
+pub fn wants_threads() -> bool {
+    let (options, _) = Options::from_environment();
+    options.threads && options.mode != Mode::Off
+}
 
 /// The value of a switch.
 fn is_on(value: &OsStr) -> Option<bool> {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::lookup;
 
-/// A function of the MPI library, looked up at its first use.
+/// A function of the MPI library or another one, looked up at its first use.
 pub struct Slot<F> {
     target: Target,
     function: PhantomData<F>,
@@ -20,15 +20,23 @@ pub struct Slot<F> {
 /// The type-independent part of a [`Slot`].
 pub struct Target {
     name: &'static str,
+    /// See [`next`].
+    libraries: &'static [&'static str],
     address: AtomicPtr<c_void>,
 }
 
 impl<F: Copy> Slot<F> {
     /// A slot for the function with this name (terminated by a zero byte).
     pub const fn new(name: &'static str) -> Self {
+        Slot::within(name, MPI)
+    }
+
+    /// The same, of libraries with these file name prefixes.
+    pub const fn within(name: &'static str, libraries: &'static [&'static str]) -> Self {
         Slot {
             target: Target {
                 name,
+                libraries,
                 address: AtomicPtr::new(ptr::null_mut()),
             },
             function: PhantomData,
@@ -63,7 +71,7 @@ impl Target {
     pub fn address(&self) -> *mut c_void {
         let address = self.address.load(Ordering::Relaxed);
         if address.is_null() {
-            symbol(self.name())
+            next(self.name(), self.libraries)
         } else {
             address
         }
@@ -88,7 +96,7 @@ impl Target {
     #[cold]
     #[inline(never)]
     fn find(&self) -> *mut c_void {
-        let address = symbol(self.name());
+        let address = next(self.name(), self.libraries);
         // The program's next dlerror() must not report our failed lookup.
         // SAFETY: may be called at any time.
         unsafe { libc::dlerror() };
@@ -119,6 +127,8 @@ pub fn symbol_of_pmix(name: &CStr) -> *mut c_void {
     next(name, &["libpmix"])
 }
 
+/// The next definition of a symbol after this library, or in libraries with these file name
+/// prefixes that were loaded with `RTLD_LOCAL`.
 fn next(name: &CStr, libraries: &[&str]) -> *mut c_void {
     // SAFETY: a lookup by name.
     let next = unsafe { lookup::real()(libc::RTLD_NEXT, name.as_ptr()) };

@@ -29,6 +29,7 @@ use crate::sampling::Wanted;
 use crate::stream::Settings;
 use crate::sync::{self, Peers};
 use crate::thread::{self, STATE, state};
+use crate::threads;
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 static LIMITS: AtomicU32 = AtomicU32::new(0);
@@ -222,8 +223,13 @@ fn record(
         guard::install();
         let paused = if options.paused { state::PAUSED } else { 0 };
         let posix = if options.posix_io { posix::ready() } else { 0 };
+        threads::begins();
+        let threads = if options.threads { state::THREADS } else { 0 };
         // Calls of other threads wait until MPI_Init has returned to the program.
-        STATE.store(state::RECORDING | paused | posix, Ordering::SeqCst);
+        STATE.store(
+            state::RECORDING | paused | posix | threads,
+            Ordering::SeqCst,
+        );
         thread::adopt_first(call.site)
     };
     // All ranks take part, even if they cannot write.
@@ -353,6 +359,7 @@ fn note_unseen() {
 extern "C" fn library_loaded() {
     lookup::loaded();
     posix::loaded();
+    threads::loaded();
     clock::loaded();
     // SAFETY: the handler only stores to a static.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };

@@ -20,9 +20,11 @@ use laggard_callpath::CallSite;
 
 use crate::call::guarded;
 use crate::classes::completion::Scratch;
+use crate::clock;
 use crate::log;
 use crate::run;
 use crate::stream::Stream;
+use crate::threads::{self, Membership};
 
 /// Bits of [`STATE`].
 pub mod state {
@@ -36,6 +38,8 @@ pub mod state {
     pub const OFF: u32 = 4;
     /// With `RECORDING`: POSIX I/O is recorded, too.
     pub const POSIX: u32 = 8;
+    /// With `RECORDING`: waits among threads are recorded, too.
+    pub const THREADS: u32 = 16;
 }
 
 /// How the process treats calls.
@@ -78,6 +82,8 @@ pub struct Thread {
     stack: std::ops::Range<u64>,
     /// Memory that calls with many requests reuse.
     pub scratch: Scratch,
+    /// The OpenMP teams that it is in.
+    pub membership: Membership,
 }
 
 /// Threads with a state; the thread that closes their streams needs them.
@@ -265,6 +271,7 @@ fn boxed(stack: std::ops::Range<u64>, number: u32) -> *mut Thread {
         number,
         stream: None,
         scratch: Scratch::default(),
+        membership: Membership::default(),
     }))
 }
 
@@ -302,8 +309,9 @@ unsafe extern "C" fn thread_ends(value: *mut c_void) {
         }
         threads.all.retain(|&other| other != thread);
         // SAFETY: made by `create`, and nobody else knows it any more.
-        let thread = unsafe { Box::from_raw(thread) };
-        if let Some(stream) = thread.stream {
+        let mut thread = unsafe { Box::from_raw(thread) };
+        if let Some(mut stream) = thread.stream {
+            threads::ends(&mut stream, &mut thread.membership, None);
             stream.close(2, run::limits(), 0, thread.inside);
         }
     });
@@ -330,13 +338,22 @@ pub fn close_all(reason: u32, own_busy: bool) {
         };
         if is_free {
             // SAFETY: recording is off and the thread has left its stream for good.
-            let (number, inside, stream) =
-                unsafe { ((*thread).number, (*thread).inside, (*thread).stream.take()) };
+            let (number, inside, stream, membership) = unsafe {
+                let Thread {
+                    number,
+                    inside,
+                    stream,
+                    membership,
+                    ..
+                } = &mut *thread;
+                (*number, *inside, stream.take(), membership)
+            };
             let unrecorded = match number {
                 0 => LOST.load(Ordering::Relaxed),
                 _ => 0,
             };
-            if let Some(stream) = stream {
+            if let Some(mut stream) = stream {
+                threads::ends(&mut stream, membership, Some(clock::now()));
                 stream.close(reason, run::limits(), unrecorded, inside);
             }
         }

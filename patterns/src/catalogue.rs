@@ -3,7 +3,7 @@
 use laggard_trace::calls::Shape;
 
 use crate::pattern::{Part, Pattern};
-use crate::{group, one_sided, polled, progress, two_sided, unexplained, window};
+use crate::{group, one_sided, polled, progress, threads, two_sided, unexplained, window};
 
 /// An inner node of the metric tree that is no pattern.
 #[derive(Debug)]
@@ -42,6 +42,11 @@ pub static GROUPS: &[MetricGroup] = &[
         id: "group_comm",
         parent: "lost",
         name: "In collective communication",
+    },
+    MetricGroup {
+        id: "threads",
+        parent: "lost",
+        name: "Among threads of a rank",
     },
     MetricGroup {
         id: "setup",
@@ -142,6 +147,14 @@ patterns! {
     53 LateSenderSyncPolled = polled::LATE_SENDER_SYNC_POLLED;
     54 LateReceiverSyncPolled = polled::LATE_RECEIVER_SYNC_POLLED;
     55 EarlyWaitSyncPolled = polled::EARLY_WAIT_SYNC_POLLED;
+    56 WaitAtOmpBarrier = threads::WAIT_AT_OMP_BARRIER;
+    57 WaitAtImplicitOmpBarrier = threads::WAIT_AT_IMPLICIT_OMP_BARRIER;
+    58 IdleThreads = threads::IDLE_THREADS;
+    59 WaitOnMutex = threads::WAIT_ON_MUTEX;
+    60 WaitAtCritical = threads::WAIT_AT_CRITICAL;
+    61 WaitAtThreadBarrier = threads::WAIT_AT_THREAD_BARRIER;
+    62 WaitOnSignal = threads::WAIT_ON_SIGNAL;
+    63 WaitForThread = threads::WAIT_FOR_THREAD;
 }
 
 impl PatternId {
@@ -171,6 +184,14 @@ impl PatternId {
                 "one_sided"
             }
             WaitAtShmemBarrier | WaitOnValue | WaitOnLock | CompetingPut | CompetingGet => "shmem",
+            WaitAtOmpBarrier
+            | WaitAtImplicitOmpBarrier
+            | IdleThreads
+            | WaitOnMutex
+            | WaitAtCritical
+            | WaitAtThreadBarrier
+            | WaitOnSignal
+            | WaitForThread => "threads",
             WaitForProgress => "progress",
             PartnerWithoutTrace | LookedInVain => "unknown",
             child => PatternId::from_id(child.row().parent).map_or("other", PatternId::class),
@@ -180,7 +201,10 @@ impl PatternId {
     /// Whether it concerns a collective of a group, not messages.
     pub fn is_about_group(self) -> bool {
         let group = self.group();
-        !matches!(group, "two_sided" | "one_sided" | "lost" | "defects")
+        !matches!(
+            group,
+            "two_sided" | "one_sided" | "threads" | "lost" | "defects"
+        )
     }
 
     /// The [`MetricGroup`] that it belongs to, over other patterns.

@@ -27,6 +27,7 @@ mod pattern;
 pub mod polled;
 pub mod progress;
 pub mod rules;
+mod threads;
 pub mod two_sided;
 mod unexplained;
 pub mod window;

@@ -30,6 +30,7 @@ mod roots;
 mod rules;
 mod stream;
 pub mod symbols;
+mod threads;
 mod timeline;
 mod waits;
 mod wire;

@@ -1,7 +1,8 @@
 //! Texts and regions of an OTF2 archive, numbered in order of use.
 
 use laggard_otf2::definitions::{
-    Definitions, PARADIGM_MPI, PARADIGM_UNKNOWN, ROLE_FILE_IO, Region,
+    Definitions, PARADIGM_MPI, PARADIGM_OPENMP, PARADIGM_PTHREAD, PARADIGM_UNKNOWN, ROLE_FILE_IO,
+    Region,
 };
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
@@ -87,9 +88,18 @@ impl Names {
             return region;
         }
         let name = calls::name(number).as_bytes();
-        let region = match calls::call(number).is_some_and(|call| call.is_posix()) {
-            true => self.region((name, b"POSIX I/O", 0), ROLE_FILE_IO, PARADIGM_UNKNOWN),
-            false => self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI),
+        let region = match calls::call(number) {
+            Some(call) if call.is_posix() => {
+                self.region((name, b"POSIX I/O", 0), ROLE_FILE_IO, PARADIGM_UNKNOWN)
+            }
+            Some(call) if call.is_threads() => {
+                let (file, paradigm) = match call.name.starts_with("omp_") {
+                    true => (&b"OpenMP"[..], PARADIGM_OPENMP),
+                    false => (&b"POSIX threads"[..], PARADIGM_PTHREAD),
+                };
+                self.region((name, file, 0), ROLES.0, paradigm)
+            }
+            _ => self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI),
         };
         self.calls.insert(number, region);
         region

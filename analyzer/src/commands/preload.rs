@@ -14,12 +14,13 @@ const STARTED: &str = "LAGGARD_BASELINE";
 /// Directory of the trace; rank 0's counts.
 const DIRECTORY: &str = "LAGGARD_TRACE_DIR";
 /// Settings of the collector: it records everything, whatever the user has set for programs.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("LAGGARD_MODE", "trace"),
     ("LAGGARD_FILE_PER", "location"),
     ("LAGGARD_CALLPATH_DEPTH", "0"),
     ("LAGGARD_PAUSED", "0"),
     ("LAGGARD_POSIX_IO", "0"),
+    ("LAGGARD_THREADS", "0"),
     ("LAGGARD_PROCESSOR_TIME", "0"),
     ("LAGGARD_SAMPLE_HZ", "0"),
     ("LAGGARD_SYNC_INTERVAL_S", "0"),

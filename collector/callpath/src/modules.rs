@@ -330,6 +330,16 @@ fn find_build_id(mut notes: &[u8], align: u64) -> Option<Vec<u8>> {
     }
 }
 
+impl Module {
+    /// Whether its functions only stand between those of the program: this collector, and OpenMP
+    /// runtimes.
+    pub(crate) fn is_between(&self) -> bool {
+        const BETWEEN: [&str; 4] = ["liblaggard", "libgomp", "libomp", "libiomp"];
+        let name = self.path.file_name().and_then(OsStr::to_str);
+        name.is_some_and(|name| BETWEEN.iter().any(|prefix| name.starts_with(prefix)))
+    }
+}
+
 impl Role {
     fn of(path: &Path) -> Self {
         const MPI: [&str; 9] = [

@@ -340,7 +340,9 @@ impl Tracer {
         let mut frames = Vec::with_capacity(kept.len());
         for &ra in kept {
             let call = ra.wrapping_sub(1);
-            if let Some(module) = snapshot.find(call) {
+            // What runs regions of OpenMP is of interest as the innermost frame only.
+            let found = snapshot.find(call);
+            if let Some(module) = found.filter(|m| frames.is_empty() || !m.is_between()) {
                 frames.push(Frame::Native {
                     module: module.id,
                     offset: call.wrapping_sub(module.load_bias),

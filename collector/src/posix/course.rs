@@ -137,29 +137,19 @@ impl Course {
         let errno = unsafe { libc::__errno_location() };
         // SAFETY: as above.
         let before = unsafe { *errno };
-        let mut cancel = 0;
-        // Writing a trace is no cancellation point: the program asked to end in its own call.
-        // SAFETY: the thread's own setting, and a variable to keep it.
-        unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut cancel) };
-        if self.is_safe() {
-            guarded(|| self.write(number, times, volume));
-        }
+        uncancelled(|| {
+            if self.is_safe() {
+                guarded(|| self.write(number, times, volume));
+            }
+        });
         // SAFETY: as above.
-        unsafe {
-            pthread_setcancelstate(cancel, &mut cancel);
-            *errno = before;
-        }
+        unsafe { *errno = before };
     }
 
     /// Whether this thread may take memory and locks now, and the trace is its own.
     fn is_safe(&self) -> bool {
         // SAFETY: the thread's own state.
-        let thread = unsafe { &*self.thread };
-        // A child of vfork shares the memory of its parent.
-        // SAFETY: takes no arguments.
-        let pid = unsafe { libc::syscall(libc::SYS_getpid) };
-        let is_own = run::settings().is_some_and(|s| i64::from(s.header.pid) == pid);
-        is_own && !handlers::is_inside(self.site.sp, thread.stack())
+        is_safe(self.site.sp, unsafe { (*self.thread).stack() })
     }
 
     fn write(&self, number: u16, (enter, leave): (u64, u64), volume: Option<Volume>) {
@@ -179,6 +169,27 @@ impl Course {
         call.stream().returned(enter, leave);
         call.release();
     }
+}
+
+/// Whether a thread with this stack may take memory and locks in a call at `sp`, and the trace is its
+/// own.
+pub fn is_safe(sp: u64, stack: &std::ops::Range<u64>) -> bool {
+    // A child of vfork shares the memory of its parent.
+    // SAFETY: takes no arguments.
+    let pid = unsafe { libc::syscall(libc::SYS_getpid) };
+    let is_own = run::settings().is_some_and(|s| i64::from(s.header.pid) == pid);
+    is_own && !handlers::is_inside(sp, stack)
+}
+
+/// Writing a trace is no cancellation point: the program asked to end in its own call.
+pub fn uncancelled<T>(f: impl FnOnce() -> T) -> T {
+    let mut cancel = 0;
+    // SAFETY: the thread's own setting, and a variable to keep it.
+    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut cancel) };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { pthread_setcancelstate(cancel, &mut cancel) };
+    result
 }
 
 /// Whether a wrapper of the thread is active above a call at `sp`.

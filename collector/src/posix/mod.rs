@@ -17,85 +17,16 @@ mod course;
 mod handlers;
 mod moved;
 
-use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
-use std::marker::PhantomData;
-use std::mem;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
-use crate::lookup;
+use crate::next::{self, Next, Target};
 use course::{Course, is_recorded};
-pub use course::{ready, suspend};
+pub use course::{is_safe, ready, suspend, uncancelled};
 use moved::{Outcome, input, length, line, nothing, output, text};
-
-/// The next function of a name.
-///
-/// Unlike a [`Slot`](crate::resolve::Slot) it is filled before the program starts: a look-up is
-/// nothing for a signal handler. It takes no memory either: an allocator may open files.
-struct Next<F> {
-    target: Target,
-    function: PhantomData<F>,
-}
-
-/// The type-independent part of a [`Next`].
-struct Target {
-    name: &'static str,
-    address: AtomicPtr<c_void>,
-}
-
-impl<F: Copy> Next<F> {
-    /// The function with this name (terminated by a zero byte).
-    const fn new(name: &'static str) -> Self {
-        Next {
-            target: Target {
-                name,
-                address: AtomicPtr::new(ptr::null_mut()),
-            },
-            function: PhantomData,
-        }
-    }
-
-    /// The function, or `absent` if the C library has none of this name.
-    #[inline(always)]
-    fn get(&self, absent: F) -> F {
-        let mut address = self.target.address.load(Ordering::Relaxed);
-        if address.is_null() {
-            address = self.target.find();
-            if address.is_null() {
-                return absent;
-            }
-        }
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-        // SAFETY: `F` is the type of the function with this name in the C library.
-        unsafe { mem::transmute_copy(&address) }
-    }
-}
-
-impl Target {
-    /// Looks the function up behind this library. Called early by constructors of other
-    /// libraries, else by [`loaded`].
-    #[cold]
-    #[inline(never)]
-    fn find(&self) -> *mut c_void {
-        let name = CStr::from_bytes_with_nul(self.name.as_bytes()).unwrap_or(c"");
-        // SAFETY: a lookup by name.
-        let found = unsafe { lookup::real()(libc::RTLD_NEXT, name.as_ptr()) };
-        self.address.store(found, Ordering::Relaxed);
-        found
-    }
-}
 
 /// Runs when this library is loaded.
 pub fn loaded() {
-    let mut is_complete = true;
-    for target in TARGETS.iter().copied().flatten() {
-        is_complete &= !target.find().is_null();
-    }
-    if !is_complete {
-        // The program's next dlerror() must not report a failed lookup of ours.
-        // SAFETY: may be called at any time.
-        unsafe { libc::dlerror() };
-    }
+    next::fill(TARGETS.iter().copied().flatten().copied());
 }
 
 /// One exported function.

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use laggard_callpath::ModuleId;
+use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{ClockPoint, Communicator, Definition, Frame, Neighbours};
 
 use super::Stream;
@@ -188,4 +189,9 @@ impl Stream {
         }
         id
     }
+}
+
+/// Whether the extra word of this operation names a completion list.
+pub(super) fn completes(operation: u16) -> bool {
+    calls::call(operation).is_some_and(|call| call.generic == GenericType::Completion)
 }

@@ -1,6 +1,7 @@
 //! One location: its file, and the definitions that its records need.
 
 mod definitions;
+mod keyed;
 mod place;
 mod regions;
 mod samples;
@@ -12,7 +13,7 @@ use laggard_callpath::{CallSite, ModuleId, PathId, Tracer};
 use laggard_trace::{
     Beside, Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
     Subject,
-    calls::{self, Call, GenericType},
+    calls::{self, Call},
     flags,
 };
 
@@ -28,6 +29,8 @@ use crate::options::FilePer;
 use crate::sampling::Wanted;
 use crate::signature::{Half, Lookup, NOBODY, Raw, Signatures};
 use crate::types::TypeSizes;
+use definitions::completes;
+use keyed::Codes;
 use place::Place;
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
@@ -103,6 +106,7 @@ pub struct Stream {
     regions: Option<Box<Regions>>,
     /// `None` if the thread is not sampled.
     samples: Option<Box<Samples>>,
+    codes: Codes,
     /// Number of calls left out while paused.
     skipped: u64,
     /// Number of calls beyond all limits; nothing else is known of them.
@@ -144,6 +148,7 @@ impl Stream {
             lists: Lists::default(),
             tracer: Tracer::new(),
             regions: None,
+            codes: Codes::default(),
             within: 0,
             groups: Lately::new(),
             types: TypeSizes::new(),
@@ -690,9 +695,4 @@ impl Stream {
             reserved: 0,
         });
     }
-}
-
-/// Whether the extra word of this operation names a completion list.
-fn completes(operation: u16) -> bool {
-    calls::call(operation).is_some_and(|call| call.generic == GenericType::Completion)
 }

@@ -27,8 +27,12 @@ pub const PARADIGM_UNKNOWN: u8 = 0;
 pub const ROLE_FILE_IO: u8 = 28;
 /// `OTF2_REGION_ROLE_FILE_IO_METADATA`: files opened and closed.
 pub const ROLE_FILE_IO_METADATA: u8 = 39;
+/// `OTF2_PARADIGM_OPENMP`.
+pub const PARADIGM_OPENMP: u8 = 3;
 /// `OTF2_PARADIGM_MPI`.
 pub const PARADIGM_MPI: u8 = 4;
+/// `OTF2_PARADIGM_PTHREAD`.
+pub const PARADIGM_PTHREAD: u8 = 7;
 /// `OTF2_LOCATION_TYPE_UNKNOWN` and `OTF2_LOCATION_TYPE_CPU_THREAD`: locations that make calls.
 pub const THREAD_TYPES: [u8; 2] = [0, 1];
 

@@ -13,6 +13,10 @@ pub struct RootCause {
     pub rank_set: String,
     /// These ranks, the largest part first; may be cut after the largest.
     pub ranks: Vec<RootRank>,
+    /// Numbers of the threads of these ranks that cause nearly all of it, as ranges; empty if they are
+    /// the ranks' first threads.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thread_set: String,
     /// Between two calls: `computation`; `blocked`, off the processor by itself; `preempted`, off it
     /// since others had it; or `kernel`, in the kernel. Else `io`, a file operation; `call`, any other
     /// call, without its own waiting; or `latency`: the wait was longer than all that the late rank did
@@ -57,8 +61,11 @@ pub struct RootCause {
 
 impl RootCause {
     /// Whether a program is thinkable without it, so that its gain can be told: the network is not
-    /// of the program.
+    /// of the program. Replays move what ranks' first threads compute.
     pub fn can_go(&self) -> bool {
+        if !self.thread_set.is_empty() {
+            return false;
+        }
         match self.activity.as_str() {
             "computation" => self.until.is_some(),
             activity => activity != "latency",

@@ -107,6 +107,8 @@ facts! {
     RootShare = "root_share" Share
         "largest part of the time lost that one rank started, at this place or through others; 0 if \
          root causes were not searched";
+    Threads = "threads" Count
+        "of a root cause: 1 if further threads of ranks cause it, 0 if the ranks' first threads do";
     Causes = "causes" Count "how many different ranks were late";
     CauseRank = "cause_rank" Count "the rank that was late for most of the time lost";
     CauseShare = "cause_share" Share "part of the time lost that cause_rank causes";

@@ -44,7 +44,7 @@ pub struct Settled {
 }
 
 /// The accounts of a location with these profile `entries`. Start-up, shut-down, regions of the
-/// program and POSIX I/O have none, and completion of file operations is in none.
+/// program, POSIX I/O and waits among threads have none, and completion of file operations is in none.
 pub fn open(
     entries: &[(u32, Entry)],
     kinds: &Kinds,
@@ -55,8 +55,8 @@ pub fn open(
         let call = calls::call(entry.operation)?;
         let is_end = call.shape.is_apart();
         // A loop of the program may do more than wait.
-        // POSIX I/O takes what it takes: it waits for devices.
-        let is_none = is_end || call.is_user() || call.is_posix();
+        // POSIX I/O takes what it takes: it waits for devices. So do threads, in turns on cores.
+        let is_none = is_end || call.is_user() || call.is_posix() || call.is_threads();
         let (count, total) = (
             entry.count.saturating_sub(entry.on_files.0),
             entry.total.saturating_sub(entry.on_files.1),

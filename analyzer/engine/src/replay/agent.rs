@@ -162,6 +162,10 @@ impl<'a> Agent<'a> {
         self.ranks.par_iter_mut().for_each(|rank| {
             rank.messages.release_past();
             charge_collectives(rank, groups, hosts);
+            let charged = &mut rank.messages.asker.charged;
+            let over = if last { i64::MAX } else { until };
+            let by = (hosts, groups.shares, over);
+            rank.among.charge(&rank.recorded, charged, by);
             if last {
                 rank.charge_looks(hosts);
             }

@@ -21,9 +21,10 @@ use crate::stream::call::CallAt;
 use crate::stream::columns::Columns;
 use crate::stream::polling::Episode;
 use crate::stream::recorded::Recorded;
-use crate::stream::roles::{Memory, Role};
+use crate::stream::roles::{Among, Memory, Role};
 use crate::stream::rows::{Row, Step};
 use crate::stream::thread::{Posted, Thread};
+use crate::threads::Threads;
 use crate::waits::log::{Ended, Log};
 use crate::wire::parcels::Detail;
 use crate::wire::parcels::Side;
@@ -36,6 +37,8 @@ pub struct Rank<'a> {
     pub collectives: Collectives,
     /// Its one-sided communication.
     pub memory: RemoteMemory,
+    /// Its threads that wait for each other.
+    pub among: Threads,
     /// Ends of requests, if requested.
     pub ended: Option<Vec<Ended>>,
 }
@@ -69,6 +72,7 @@ impl<'a> Rank<'a> {
             messages: Messages::new(asker),
             collectives: Collectives::default(),
             memory: RemoteMemory::default(),
+            among: Threads::default(),
             ended: None,
         }
     }
@@ -315,6 +319,11 @@ impl<'a> Rank<'a> {
 
     /// Takes a call that matters for matching.
     fn take(&mut self, mut call: CallAt, row: &Row, event: Option<&Event>) {
+        if row.among != Among::Nothing {
+            let key = event.and_then(|event| event.value).unwrap_or(0);
+            let size = self.recorded.signature(&call).parameter as u32;
+            return self.among.take(self.recorded.rank, &call, row, (key, size));
+        }
         let episode = self.looked(&mut call, row);
         if row.memory != Memory::Nothing {
             let memory = &mut self.memory;
@@ -468,6 +477,9 @@ impl<'a> Rank<'a> {
             has_bytes |= event.send_bytes.is_some() || event.receive_bytes.is_some();
         }
         let part = Part::new(row.shape, root, has_bytes, self.recorded.rank);
+        if row.shape == Shape::Finalize {
+            self.among.finish(self.recorded.rank, call);
+        }
         let is_fence = row.shape == Shape::Fence;
         let n = self.collectives.begin(row.own_group);
         if is_fence {

@@ -394,7 +394,7 @@ fn models(operations: impl Iterator<Item = u16>) -> Vec<String> {
     let calls = operations.filter_map(calls::call);
     let (mut mpi, mut shmem) = (false, false);
     for call in calls {
-        mpi |= !call.is_shmem() && !call.is_posix();
+        mpi |= !call.is_shmem() && !call.is_posix() && !call.is_threads();
         shmem |= call.is_shmem();
     }
     let models = [("mpi", mpi || !shmem), ("shmem", shmem)];

@@ -132,7 +132,11 @@ pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts)
     let mut facts = Facts::default();
     facts.text(Fact::Operation, root.operation.clone());
     facts.text(Fact::Place, words::place(&root.location));
-    facts.text(Fact::Who, list_of_ranks(ranks.iter().copied(), RANGES));
+    facts.text(Fact::Who, words::who(root));
+    facts.number(
+        Fact::Threads,
+        f64::from(u8::from(!root.thread_set.is_empty())),
+    );
     if let Some(until) = &root.until {
         facts.text(Fact::NextOperation, until.operation.clone());
         facts.text(Fact::NextPlace, words::place(&until.location));

@@ -53,20 +53,26 @@ struct Started {
     all: u128,
     /// By rank, the largest first.
     ranks: Vec<(u32, u128)>,
+    /// The same by number of the thread.
+    threads: Vec<(u32, u128)>,
     is_latency: bool,
 }
 
 impl Started {
     fn new(activity: &Activity, root: &Root) -> Started {
-        let mut by_rank: FxHashMap<u32, u128> = FxHashMap::default();
-        for ((rank, _), amount) in &root.ranks {
-            *by_rank.entry(*rank).or_default() += amount;
-        }
-        let mut ranks: Vec<_> = by_rank.into_iter().collect();
-        ranks.sort_unstable_by_key(|&(rank, amount)| (Reverse(amount), rank));
+        let by = |number: fn(&(u32, u32)) -> u32| {
+            let mut sums: FxHashMap<u32, u128> = FxHashMap::default();
+            for (location, amount) in &root.ranks {
+                *sums.entry(number(location)).or_default() += amount;
+            }
+            let mut sums: Vec<_> = sums.into_iter().collect();
+            sums.sort_unstable_by_key(|&(number, amount)| (Reverse(amount), number));
+            sums
+        };
         Started {
             all: root.all(),
-            ranks,
+            ranks: by(|(rank, _)| *rank),
+            threads: by(|(_, thread)| *thread),
             is_latency: activity.kind == Kind::Latency,
         }
     }
@@ -76,15 +82,27 @@ impl Started {
         laggard_report::ratio(amount as f64, self.all as f64)
     }
 
-    /// The fewest ranks with nearly all of it, and their parts.
-    fn most(&self) -> &[(u32, u128)] {
+    /// The fewest ranks or threads with nearly all of it, and their parts.
+    fn most<'a>(&self, parts: &'a [(u32, u128)]) -> &'a [(u32, u128)] {
         let mut sum = 0u128;
-        let few = self.ranks.iter().take_while(|(_, amount)| {
+        let few = parts.iter().take_while(|(_, amount)| {
             let is_needed = (sum as f64) < NEARLY_ALL * self.all as f64;
             sum += amount;
             is_needed
         });
-        &self.ranks[..few.count()]
+        &parts[..few.count()]
+    }
+
+    /// Numbers of the threads that cause nearly all of it, as ranges; empty if the first ones of their
+    /// ranks do.
+    fn threads(&self) -> String {
+        let most = self.most(&self.threads).iter();
+        let mut numbers: Vec<u32> = most.map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        match numbers[..] {
+            [0] => String::new(),
+            _ => rank_ranges(numbers.into_iter()),
+        }
     }
 }
 
@@ -125,7 +143,7 @@ impl Traced {
             }
             let started = Started::new(activity, root);
             if at < MOST && share(root) >= LEAST_PERCENT {
-                let most = started.most();
+                let most = started.most(&started.ranks);
                 let mut named: Vec<u32> = most.iter().map(|(rank, _)| *rank).collect();
                 named.sort_unstable();
                 let shares = most.iter().take(LISTED).map(|&(rank, amount)| RootRank {
@@ -156,6 +174,7 @@ impl Traced {
                     ..RootCause::default()
                 };
                 row.rank_set = rank_ranges(named.iter().copied());
+                row.thread_set = started.threads();
                 row.hints = hints::of_root(&row, &named, subject(activity.kind), run);
                 traced.rows.push(row);
             } else {

@@ -93,7 +93,7 @@ impl<'s> Sweep<'s> {
             };
             later.extend(start.map(|start| (start, lane)));
             walkers.push(Walker::new(
-                thread,
+                (rank, thread),
                 clock.clone(),
                 (search.folds, search.functions),
                 (start, begun),

@@ -43,13 +43,24 @@ pub struct Closed {
     pub inside: i64,
 }
 
+/// Whom a location waits for, or who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Partner {
+    /// Another world rank.
+    Rank(u32),
+    /// A thread of the same rank, by its number.
+    Thread(u32),
+}
+
 /// The last synchronisations with others.
 #[derive(Default)]
 pub struct Synced {
-    /// With everybody.
+    /// With all ranks.
     all: Sums,
-    /// By rank: position in `sums`.
-    pairs: FxHashMap<u32, u32>,
+    /// With the threads of a team of its rank.
+    team: Sums,
+    /// Position in `sums`.
+    pairs: FxHashMap<Partner, u32>,
     sums: Vec<Sums>,
     /// By group, and whether only this rank met the others. The latest first; none from before
     /// `all`.
@@ -57,14 +68,20 @@ pub struct Synced {
 }
 
 impl Synced {
-    /// The last one with a rank.
+    /// The last one with a partner.
     #[inline]
-    pub fn with(&self, rank: u32, members: &Members) -> &Sums {
-        let mut last = &self.all;
-        if let Some(&pair) = self.pairs.get(&rank) {
+    pub fn with(&self, partner: Partner, members: &Members) -> &Sums {
+        let mut last = match partner {
+            Partner::Rank(_) => &self.all,
+            Partner::Thread(_) => &self.team,
+        };
+        if let Some(&pair) = self.pairs.get(&partner) {
             let pair = &self.sums[pair as usize];
             last = if pair.order > last.order { pair } else { last };
         }
+        let Partner::Rank(rank) = partner else {
+            return last;
+        };
         let order = last.order;
         let later = self.groups.iter();
         let mut later = later.take_while(|(_, sums)| sums.order > order);
@@ -85,10 +102,16 @@ impl Synced {
         &mut self.all
     }
 
+    /// The threads of a team met.
+    pub fn team(&mut self, now: &Sums) -> &mut Sums {
+        self.team.copy(now);
+        &mut self.team
+    }
+
     /// The two of a wait met.
-    pub fn pair(&mut self, rank: u32, now: &Sums) -> &mut Sums {
+    pub fn pair(&mut self, partner: Partner, now: &Sums) -> &mut Sums {
         let next = self.sums.len() as u32;
-        let at = *self.pairs.entry(rank).or_insert(next);
+        let at = *self.pairs.entry(partner).or_insert(next);
         if at == next {
             self.sums.push(Sums::default());
         }

@@ -17,7 +17,7 @@ use crate::roots::activities::{Activities, Told, is_call};
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::sums::Longer;
-use crate::roots::synced::{Closed, Sums, Synced};
+use crate::roots::synced::{Closed, Partner, Sums, Synced};
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
@@ -50,8 +50,9 @@ pub struct Late {
     /// Agent of the waiting location, and number of the wait there.
     pub agent: u32,
     pub index: u32,
-    /// Waiting world rank, if it is one.
+    /// Waiting world rank, if it is one, and number of its thread.
     pub rank: u32,
+    pub thread: u32,
     /// Bits of the waiting ranks.
     pub ranks: u64,
     /// The agent's number of the group whose members wait; `NONE`: one rank waits.
@@ -105,6 +106,8 @@ struct Open {
 
 /// One location.
 pub struct Walker<'a> {
+    /// World rank, and number of its thread.
+    pub name: (u32, u32),
     /// Its thread.
     pub thread: &'a Thread<'a>,
     stream: Stream<'a>,
@@ -119,8 +122,8 @@ pub struct Walker<'a> {
     begin: Option<i64>,
     startup: Option<u32>,
     looks: Looks,
-    /// Ranks that the open call synchronised with, and when the first of the two left, ns.
-    partners: Vec<(u32, i64)>,
+    /// Whom the open call synchronised with, and when the first of the two left, ns.
+    partners: Vec<(Partner, i64)>,
     /// When the first one left the collective that is open, ns.
     left: i64,
     /// Whether members of its group waited for the open call, or it for them.
@@ -168,12 +171,13 @@ impl<'a> Walker<'a> {
     /// A location before its first call. Without start-up of its own, it has computed since `start`,
     /// ns. The first rank's start-up was over at `begun`, ns.
     pub fn new(
-        thread: &'a Thread<'a>,
+        (rank, thread): (u32, &'a Thread<'a>),
         clock: ClockMap,
         (folds, functions): (bool, &'a Functions),
         (start, begun): (Option<i64>, i64),
     ) -> Self {
         Walker {
+            name: (rank, thread.number),
             thread,
             stream: Stream::new(thread.stream.location(), clock),
             columns: Columns::without_look_back(),

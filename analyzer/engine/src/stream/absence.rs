@@ -6,6 +6,7 @@ use laggard_trace::flags;
 
 use crate::basics::ends::End;
 use crate::stream::recorded::Recorded;
+use crate::stream::roles::Among;
 use crate::stream::rows::{Row, TimeClass};
 
 /// Time that a rank spent outside of the library, and the call that ended it.
@@ -18,12 +19,12 @@ pub struct Gap {
 
 impl Row {
     /// Whether calls of this row progress the communication of others. Not so: calls that only
-    /// manage handles, regions of the program, and independent file access.
+    /// manage handles, regions of the program, waits among threads, and independent file access.
     fn progresses(&self) -> bool {
         match self.class {
             TimeClass::Setup => false,
             TimeClass::Io => self.shape == Shape::CollectiveIo,
-            TimeClass::Communication | TimeClass::Synchronization => true,
+            TimeClass::Communication | TimeClass::Synchronization => self.among == Among::Nothing,
         }
     }
 }

@@ -53,6 +53,47 @@ impl Role {
     }
 }
 
+/// Role of a call among the threads of its rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// None.
+    Nothing,
+    /// Begins a region on the threads of a team.
+    Forks,
+    /// Waits until a team needs the thread.
+    Idles,
+    /// Waits for all threads of a team.
+    Meets,
+    /// Waits for a lock, and acquires it.
+    Locks,
+    /// Releases a lock.
+    Unlocks,
+    /// Waits until another thread lets it go on.
+    Awaits,
+    /// Lets another thread go on.
+    Signals,
+}
+
+impl Among {
+    /// The role of a call.
+    pub fn of(operation: u16) -> Among {
+        match operation {
+            number::omp_parallel => Among::Forks,
+            number::omp_idle => Among::Idles,
+            number::omp_parallel_end
+            | number::omp_barrier
+            | number::omp_loop_end
+            | number::omp_sections_end
+            | number::pthread_barrier_wait => Among::Meets,
+            number::omp_critical | number::pthread_mutex_lock => Among::Locks,
+            number::omp_critical_end | number::pthread_mutex_unlock => Among::Unlocks,
+            number::pthread_cond_wait | number::sem_wait | number::pthread_join => Among::Awaits,
+            number::pthread_cond_signal | number::sem_post | number::pthread_exit => Among::Signals,
+            _ => Among::Nothing,
+        }
+    }
+}
+
 /// Role of a call in symmetric memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {

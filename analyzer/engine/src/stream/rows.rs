@@ -5,7 +5,7 @@ use laggard_trace::calls::{self, GenericType, Shape, number};
 use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, PEER_NONE, Signature, flags};
 
 use crate::basics::ends::NONE;
-use crate::stream::roles::{Memory, Role};
+use crate::stream::roles::{Among, Memory, Role};
 
 /// Class of the time in an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,8 @@ impl TimeClass {
             | GenericType::Lock
             | GenericType::Unlock
             | GenericType::WaitOnValue
-            | GenericType::Exposure => TimeClass::Synchronization,
+            | GenericType::Exposure
+            | GenericType::Threads => TimeClass::Synchronization,
             GenericType::Io => TimeClass::Io,
             GenericType::Setup | GenericType::User => TimeClass::Setup,
             _ => TimeClass::Communication,
@@ -170,6 +171,8 @@ pub struct Row {
     pub completes: u32,
     /// Role in symmetric memory.
     pub memory: Memory,
+    /// Role among the threads of the rank.
+    pub among: Among,
 }
 
 impl Row {
@@ -199,6 +202,7 @@ impl Row {
         role: Role::None,
         completes: 0,
         memory: Memory::Nothing,
+        among: Among::Nothing,
     };
 
     /// The row of a signature, without channels, group and threshold.
@@ -212,6 +216,7 @@ impl Row {
             _ => Role::None,
         };
         let memory = Memory::of(call);
+        let among = Among::of(call.number);
         let matters = flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE;
         let row = Row {
             operation: signature.operation,
@@ -219,7 +224,7 @@ impl Row {
             shape: call.shape,
             class: TimeClass::of_call(signature.operation, signature.flags),
             step: match (signature.flags & matters, signature.completes, role, memory) {
-                (0, 0, Role::None, Memory::Nothing) => Step::Nothing,
+                (0, 0, Role::None, Memory::Nothing) if among == Among::Nothing => Step::Nothing,
                 _ => Step::General,
             },
             blocks: !NEVER_WAIT.contains(&signature.operation),
@@ -248,6 +253,7 @@ impl Row {
             role,
             completes: signature.completes,
             memory,
+            among,
             ..Row::UNDEFINED
         };
         Row {
@@ -290,6 +296,7 @@ impl Row {
                 | GenericType::Io
                 | GenericType::Setup
                 | GenericType::User
+                | GenericType::Threads
         );
         let is_alone = self.shape == Shape::Single;
         match self.has(flags::SENDS) {

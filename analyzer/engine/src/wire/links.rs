@@ -51,8 +51,9 @@ entries! {
         left: i64,
         /// World rank of the late party.
         late_rank: u32,
-        /// Waiting world rank, if it is one.
+        /// Waiting world rank, if it is one, and number of its thread in the trace.
         rank: u32,
+        thread: u32,
         /// Bits of the waiting ranks, see [`crate::roots::carry::rank_bit`].
         ranks: u64,
         /// Call path of the waiting call.

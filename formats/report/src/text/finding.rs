@@ -93,7 +93,7 @@ pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
     text
 }
 
-/// `rank 0`; `itself` if that rank alone lost time.
+/// `rank 0`; `itself` if that rank alone lost time. Threads wait for others of their rank.
 pub(crate) fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
     let rank = cause.rank.to_string();
     let is_alone = match &finding.rank_set {
@@ -101,6 +101,8 @@ pub(crate) fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
         None => finding.ranks.iter().all(|share| share.rank == cause.rank),
     };
     match is_alone {
+        true if finding.operation_type == "threads" => "another of its threads".to_owned(),
+        false if finding.operation_type == "threads" => format!("a thread of rank {rank}"),
         true => ITSELF.to_owned(),
         false => format!("rank {rank}"),
     }

@@ -129,7 +129,7 @@ fn blamed(report: &Report, root: &RootCause, lesser: &str, wait: f64) -> String 
 
 /// What these ranks do.
 fn doing(root: &RootCause, all: u32) -> String {
-    let ranks = list_of_ranges(&root.rank_set, RANGES);
+    let ranks = roots::who(root);
     let others = match (0..all).all(|rank| has_rank(&root.rank_set, rank)) {
         true => "those that wait",
         false => "the others",
@@ -202,9 +202,9 @@ fn passing_on(report: &Report, root: &RootCause) -> Vec<u32> {
     ranks
 }
 
-/// The verb for one rank or several.
+/// The verb for one rank or thread, or several.
 pub(super) fn agree<'w>(ranks: &str, one: &'w str, several: &'w str) -> &'w str {
-    match ranks.starts_with("ranks ") {
+    match ranks.starts_with("ranks ") || ranks.starts_with("threads ") {
         true => several,
         false => one,
     }

@@ -24,9 +24,19 @@ pub(crate) fn listed(report: &Report) -> &[RootCause] {
     &all[..all.partition_point(|root| root.percent >= NEGLIGIBLE_PERCENT)]
 }
 
+/// `rank 0`, or `thread 1 of rank 0`, who causes it.
+pub(crate) fn who(root: &RootCause) -> String {
+    let ranks = list_of_ranges(&root.rank_set, RANGES);
+    if root.thread_set.is_empty() {
+        return ranks;
+    }
+    let threads = list_of_ranges(&root.thread_set, RANGES);
+    format!("{} of {ranks}", threads.replacen("rank", "thread", 1))
+}
+
 /// `rank 0 computed between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
 pub(crate) fn what(root: &RootCause) -> String {
-    let ranks = list_of_ranges(&root.rank_set, RANGES);
+    let ranks = who(root);
     let (begin, until) = ends(&root.operation, &root.location, root.until.as_ref());
     if let Some(did) = outside(&root.activity)
         && let Some(between) = between(&root.operation, &begin, until.as_deref())
@@ -142,7 +152,7 @@ pub(crate) fn victim(victim: &Victim) -> String {
 /// How the waiting came about.
 fn way(root: &RootCause) -> String {
     let share = percent(crate::percent(root.indirect_s, root.severity_s));
-    let ranks = list_of_ranges(&root.rank_set, RANGES);
+    let ranks = who(root);
     match root.indirect_s > 0.005 * root.severity_s && !root.rank_set.is_empty() {
         true => format!("; {share} of it for others who waited for {ranks}"),
         false => String::new(),

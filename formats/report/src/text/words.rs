@@ -52,6 +52,11 @@ pub fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
     finding::late_rank(finding, cause)
 }
 
+/// `ranks 0-3`, or `thread 1 of rank 0`: who is a root cause.
+pub fn who(root: &RootCause) -> String {
+    text::roots::who(root)
+}
+
 /// `rank 0 computed between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
 pub fn root_cause(root: &RootCause) -> String {
     text::roots::what(root)

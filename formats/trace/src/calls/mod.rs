@@ -3,6 +3,7 @@
 mod posix;
 mod shmem;
 mod table;
+mod threads;
 pub mod user;
 
 /// Generic operation type: by it detection, cause analysis and the report know operations.
@@ -39,11 +40,13 @@ pub enum GenericType {
     Setup,
     /// Regions of the program.
     User,
+    /// Threads of a rank that wait for each other.
+    Threads,
 }
 
 impl GenericType {
     /// All types, in the order of their discriminants.
-    pub const ALL: [GenericType; 15] = [
+    pub const ALL: [GenericType; 16] = [
         GenericType::GroupSync,
         GenericType::GroupComm,
         GenericType::TwoSidedSend,
@@ -59,6 +62,7 @@ impl GenericType {
         GenericType::Io,
         GenericType::Setup,
         GenericType::User,
+        GenericType::Threads,
     ];
 
     /// The name in reports and operation maps.
@@ -79,6 +83,7 @@ impl GenericType {
             GenericType::Io => "io",
             GenericType::Setup => "setup",
             GenericType::User => "user",
+            GenericType::Threads => "threads",
         }
     }
 }
@@ -131,7 +136,7 @@ impl Shape {
 pub struct Call {
     /// Number in traces.
     pub number: u16,
-    /// Name in `mpi.h` or `shmem.h`, or of a POSIX function.
+    /// Name in `mpi.h` or `shmem.h`, of a POSIX function, or of a wait among threads.
     pub name: &'static str,
     /// Generic operation type.
     pub generic: GenericType,
@@ -170,6 +175,7 @@ mod persistent {
 
 /// Numbers of the calls by name.
 pub mod number {
+    pub use super::among_threads::number::*;
     pub use super::extension::number::*;
     pub use super::persistent::number::*;
     pub use super::standard::number::*;
@@ -192,6 +198,28 @@ mod files {
     }
 
     crate::posix_calls!(rows);
+}
+
+/// Waits among the threads of a rank.
+mod among_threads {
+    use super::{Call, GenericType, Shape};
+
+    macro_rules! rows {
+        ($($number:literal $name:ident $generic:ident $shape:ident;)*) => {
+            pub const CALLS: &[Call] = &[$(Call {
+                number: $number,
+                name: stringify!($name),
+                generic: GenericType::$generic,
+                shape: Shape::$shape,
+            },)*];
+            #[allow(non_upper_case_globals, missing_docs)]
+            pub mod number {
+                $(pub const $name: u16 = $number;)*
+            }
+        };
+    }
+
+    crate::thread_calls!(rows);
 }
 
 /// The functions of OpenSHMEM, family by family.
@@ -229,6 +257,7 @@ const TABLES: &[&[&[Call]]] = &[
         extension::CALLS,
         persistent::CALLS,
         files::CALLS,
+        among_threads::CALLS,
     ],
     families::FAMILIES,
 ];
@@ -268,8 +297,10 @@ const fn count(tables: &[&[&[Call]]]) -> usize {
 
 /// Upper bound of all numbers.
 pub const NUMBERS: usize = 8192;
-/// First number of a function of POSIX I/O; that of regions is the first one behind them.
+/// First number of a function of POSIX I/O.
 const FIRST_OF_POSIX: u16 = 600;
+/// First number of a wait among threads; that of regions is the first one behind them.
+const FIRST_OF_THREADS: u16 = 900;
 /// First number of an OpenSHMEM function.
 pub const FIRST_OF_SHMEM: u16 = 1024;
 
@@ -306,7 +337,12 @@ impl Call {
 
     /// Whether it is POSIX I/O, which belongs to neither MPI nor OpenSHMEM.
     pub fn is_posix(&self) -> bool {
-        (FIRST_OF_POSIX..user::REGION).contains(&self.number)
+        (FIRST_OF_POSIX..FIRST_OF_THREADS).contains(&self.number)
+    }
+
+    /// Whether it is among the threads of a rank, and belongs to neither MPI nor OpenSHMEM.
+    pub fn is_threads(&self) -> bool {
+        (FIRST_OF_THREADS..user::REGION).contains(&self.number)
     }
 
     /// Whether it is a region of the program.

@@ -7,6 +7,7 @@ use super::Walker;
 use crate::basics::ends::NONE;
 use crate::roots::members::Members;
 use crate::roots::synced::{Closed, Sums};
+use crate::stream::roles::Among;
 use crate::stream::rows::Row;
 
 /// A non-blocking collective under way that is complete when all members have come.
@@ -84,6 +85,11 @@ impl Walker<'_> {
     /// The closed call synchronised with others.
     pub(super) fn synchronise(&mut self, row: Option<&Row>, members: &Members, call: &Closed) {
         let is_init = row.is_some_and(|row| row.shape == Shape::Init);
+        // Before the start-up was over, there were no teams.
+        if is_init || row.is_some_and(|row| row.among == Among::Meets) {
+            self.sums.order += 2;
+            self.synced.team(&self.sums);
+        }
         let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
         let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
         if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {

@@ -8,7 +8,7 @@ use super::{Late, Times, Waited, Walker};
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, site};
 use crate::roots::members::Members;
-use crate::roots::synced::Sums;
+use crate::roots::synced::{Partner, Sums};
 use crate::stream::rows::Row;
 use crate::wire::links::{Blame, Link, Wholes};
 
@@ -28,11 +28,12 @@ impl Walker<'_> {
                     true => late.left,
                     false => i64::MAX,
                 };
-                self.partners.push((late.rank, left));
+                let partner = self.partner(late.rank, late.thread);
+                self.partners.push((partner, left));
                 if late.is_met {
                     self.left = self.left.min(late.left);
                 }
-                self.synced.with(late.rank, members)
+                self.synced.with(partner, members)
             }
             group => {
                 self.left = self.left.min(late.left);
@@ -111,8 +112,9 @@ impl Walker<'_> {
                     false if from_own_leave => i64::MAX,
                     false => *leave,
                 };
-                self.partners.push((link.late_rank, left));
-                self.synced.with(link.late_rank, members)
+                let partner = self.partner(link.late_rank, link.late_thread);
+                self.partners.push((partner, left));
+                self.synced.with(partner, members)
             }
         };
         let times = difference(&self.sums, since, &mut self.times);
@@ -139,6 +141,14 @@ impl Walker<'_> {
             wholes,
             alike,
         });
+    }
+
+    /// Who a thread of a rank is to this location.
+    fn partner(&self, rank: u32, thread: u32) -> Partner {
+        match rank == self.name.0 {
+            true => Partner::Thread(thread),
+            false => Partner::Rank(rank),
+        }
     }
 
     /// The looks until now waited.

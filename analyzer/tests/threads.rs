@@ -1,0 +1,206 @@
+//! Waits among the threads of a rank, on traces made in memory.
+
+mod support;
+
+use laggard_engine::AnalyzeOptions;
+use laggard_report::Report;
+use laggard_trace::calls::number;
+use laggard_trace::{Extension, Record, Signature};
+use support::*;
+
+const MS: u64 = 1_000_000;
+
+/// A call of a thread, with what it waits for or is.
+fn call(
+    calls: &mut Calls,
+    (line, operation): (u32, u16),
+    (key, parameter): (u64, i64),
+    (enter, leave): (u64, u64),
+) {
+    let signature = Signature {
+        operation,
+        parameter,
+        ..Signature::default()
+    };
+    let key = Record::extension_u64(Extension::Value, key);
+    calls.extended(line, signature, &[key], (enter * MS, leave * MS));
+}
+
+/// One rank with so many threads, of which the first one starts MPI.
+fn threads(count: u32) -> Vec<Calls> {
+    let mut all: Vec<Calls> = (0..count).map(|thread| Calls::new(0, thread, 1)).collect();
+    all[0].call(1, init(), 0, MS);
+    all
+}
+
+/// The report, by one, two and three agents and whatever rounds they have.
+fn report(mut all: Vec<Calls>, end: u64) -> Report {
+    all[0].call(99, finalize(), end * MS, (end + 1) * MS);
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    analyze_by_agents(all, &options, [None, Some(2), Some(3)])
+}
+
+/// Lines of the late calls of a pattern's first finding, with the time lost to them, ms.
+fn causes(report: &Report, pattern: &str) -> Vec<(u32, i64)> {
+    let found = report.bottlenecks.iter().find(|b| b.pattern == pattern);
+    let causes = found.into_iter().flat_map(|found| &found.causes);
+    let mut causes: Vec<(u32, i64)> = causes
+        .map(|cause| (cause.location.line, (cause.severity_s * 1e3).round() as i64))
+        .collect();
+    causes.sort_unstable();
+    causes
+}
+
+fn lost(report: &Report, pattern: &str) -> i64 {
+    total(report, pattern) / MS as i64
+}
+
+/// All that come late to a barrier share the time in which they are missing.
+#[test]
+fn teams_wait_for_all_that_are_late() {
+    let mut all = threads(3);
+    for (meeting, enters) in [(1, [10, 20, 30]), (2, [40, 40, 40])] {
+        let leave = *enters.iter().max().unwrap();
+        for (line, (thread, enter)) in (10..).zip(all.iter_mut().zip(enters)) {
+            let key = (5 << 24 | meeting, 3);
+            call(thread, (line, number::omp_barrier), key, (enter, leave));
+        }
+    }
+    let report = report(all, 50);
+    assert_eq!(lost(&report, "wait_at_omp_barrier"), 20 + 10);
+    // Of the first thread's wait.
+    assert_eq!(causes(&report, "wait_at_omp_barrier"), [(11, 5), (12, 15)]);
+    assert_eq!(lost(&report, "wait_at_implicit_omp_barrier"), 0);
+}
+
+/// Who is missing was not recorded: nobody knows whom the others waited for.
+#[test]
+fn incomplete_meetings_are_charged_to_nobody() {
+    let mut all = threads(2);
+    for (thread, enter) in all.iter_mut().zip([10, 20]) {
+        call(
+            thread,
+            (10, number::omp_barrier),
+            (5 << 24 | 1, 3),
+            (enter, 30),
+        );
+    }
+    assert_eq!(lost(&report(all, 50), "wait_at_omp_barrier"), 0);
+}
+
+#[test]
+fn threads_idle_until_a_region_or_the_end() {
+    let mut all = threads(2);
+    call(
+        &mut all[0],
+        (10, number::omp_parallel),
+        (6 << 24, 2),
+        (15, 16),
+    );
+    call(&mut all[1], (20, number::omp_idle), (6 << 24, 0), (2, 17));
+    let end = (6 << 24 | 0xff_ffff, 2);
+    call(&mut all[0], (11, number::omp_parallel_end), end, (30, 32));
+    call(&mut all[1], (21, number::omp_parallel_end), end, (32, 32));
+    call(&mut all[1], (22, number::omp_idle), (0, 0), (32, 51));
+    let report = report(all, 50);
+    assert_eq!(lost(&report, "wait_at_implicit_omp_barrier"), 2);
+    assert_eq!(lost(&report, "idle_threads"), 13 + 18);
+}
+
+/// Each holder has the time until it gave the lock back, since the one before did. What the waiting
+/// thread gives back itself, and what is given back later, does not count.
+#[test]
+fn locks_are_waited_for_in_turns() {
+    let mut all = threads(3);
+    let mut unlock = |thread: usize, line, at| {
+        let lock = (7, 0);
+        call(
+            &mut all[thread],
+            (line, number::pthread_mutex_unlock),
+            lock,
+            (at, at),
+        );
+    };
+    unlock(0, 10, 5);
+    unlock(0, 11, 20);
+    unlock(2, 12, 35);
+    unlock(2, 13, 45);
+    let lock = (7, 0);
+    call(
+        &mut all[1],
+        (20, number::pthread_mutex_lock),
+        lock,
+        (10, 40),
+    );
+    call(
+        &mut all[1],
+        (21, number::pthread_mutex_unlock),
+        lock,
+        (41, 41),
+    );
+    // Another lock, which nobody gives back.
+    call(
+        &mut all[1],
+        (22, number::pthread_mutex_lock),
+        (8, 0),
+        (42, 44),
+    );
+    let report = report(all, 50);
+    assert_eq!(lost(&report, "wait_on_mutex"), 25);
+    assert_eq!(causes(&report, "wait_on_mutex"), [(11, 10), (12, 15)]);
+}
+
+/// The last signal ends a wait; one that timed out is for nobody.
+#[test]
+fn signals_end_waits() {
+    let mut all = threads(2);
+    for (line, at) in [(10, 15), (11, 38)] {
+        let signal = (line, number::pthread_cond_signal);
+        call(&mut all[0], signal, (7, 0), (at, at));
+    }
+    let wait = (20, number::pthread_cond_wait);
+    call(&mut all[1], wait, (7, 0), (10, 40));
+    call(&mut all[1], wait, (9, 1), (41, 45));
+    call(
+        &mut all[0],
+        (12, number::pthread_cond_signal),
+        (9, 0),
+        (44, 44),
+    );
+    let report = report(all, 50);
+    assert_eq!(lost(&report, "wait_on_signal"), 28);
+    assert_eq!(causes(&report, "wait_on_signal"), [(11, 28)]);
+}
+
+/// A rank waits for another one whose first thread waits for its second: that is the root.
+#[test]
+fn chains_go_through_threads_and_ranks() {
+    let mut all: Vec<Calls> = [(0, 0), (0, 1), (1, 0)]
+        .map(|(rank, thread)| Calls::new(rank, thread, 2))
+        .into();
+    let key = (5 << 24 | 1, 2);
+    for at in [0, 2] {
+        all[at].call(1, init(), 0, MS);
+    }
+    for (at, enter) in [(0, 10), (1, 30)] {
+        let barrier = (10 + at as u32, number::omp_barrier);
+        call(&mut all[at], barrier, key, (enter, 30));
+    }
+    for (at, enter) in [(0, 30), (2, 5)] {
+        all[at].collective(20, number::MPI_Barrier, -1, enter * MS, 30 * MS);
+        all[at].call(99, finalize(), 31 * MS, 32 * MS);
+    }
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let report = analyze_by_agents(all, &options, [None, Some(2), Some(3)]);
+    assert_eq!(lost(&report, "wait_at_barrier"), 25);
+    assert_eq!(lost(&report, "wait_at_omp_barrier"), 20);
+    let root = &report.root_causes.as_ref().unwrap()[0];
+    assert_eq!((&*root.rank_set, &*root.thread_set), ("0", "1"));
+    assert_eq!(root.until.as_ref().unwrap().location.line, 11);
+    // The team's wait, and what of the rank's comes of it.
+    assert_eq!((root.direct_s * 1e3).round(), 20.0);
+    assert!(root.indirect_s > 0.015, "{root:?}");
+    assert_eq!(root.gain_s, None);
+}

@@ -1,0 +1,63 @@
+//! Waits among threads: records with a key.
+
+use laggard_trace::{Extension, Record};
+
+use super::Stream;
+use crate::call::guarded;
+use crate::hash::FastMap;
+use crate::signature::Raw;
+
+/// Call paths of single addresses.
+#[derive(Default)]
+pub struct Codes {
+    known: FastMap<u64, u32>,
+    /// Changes with each library that was unloaded.
+    unloads: u32,
+}
+
+impl Stream {
+    /// When the last call returned, or the stretch since then was looked at, ticks.
+    pub fn left(&self) -> u64 {
+        self.stretches.left()
+    }
+
+    /// The id of the path that is this address alone.
+    pub fn code_path(&mut self, address: u64) -> u32 {
+        let unloads = laggard_callpath::unloads();
+        if self.codes.unloads != unloads {
+            // Other code may be at these addresses now.
+            self.codes.known.clear();
+            self.codes.unloads = unloads;
+        }
+        match self.codes.known.get(&address) {
+            Some(&path) => path,
+            None => self.new_code(address),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_code(&mut self, address: u64) -> u32 {
+        let path = self.tracer.function(address);
+        if self.tracer.has_new() {
+            guarded(|| self.define_paths());
+        }
+        self.codes.known.insert(address, path.0);
+        path.0
+    }
+
+    /// Records a wait with its key.
+    #[inline(always)]
+    pub fn record_keyed(&mut self, raw: &Raw, key: u64, (enter, leave): (u64, u64)) {
+        let key = [Record::extension_u64(Extension::Value, key)];
+        if let Some(found) = self.signatures.find_recorded(raw) {
+            let statistics = self.signatures.statistics(found);
+            statistics.add(leave.wrapping_sub(enter));
+            self.push_extended(&key, enter, leave, found.id);
+        } else {
+            let raw = *raw;
+            self.record_slowly(&raw, &key, enter, leave);
+        }
+        self.returned(enter, leave);
+    }
+}

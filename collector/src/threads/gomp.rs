@@ -1,0 +1,125 @@
+//! Entry points of GCC's OpenMP runtime, which LLVM's has for programs of GCC, too.
+//!
+//! *Not in the list.* `GOMP_parallel_reductions`: the runtime reads what the function is given.
+
+use std::ffi::{c_int, c_long, c_uint, c_void};
+
+use laggard_trace::calls::number;
+
+use super::locks::{enter_critical, leave_critical};
+use super::team::{Function, barrier, fork};
+use crate::resolve::Slot;
+
+/// File name prefixes of OpenMP runtimes.
+const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp"];
+
+/// What the runtime tells.
+pub mod runtime {
+    use super::{RUNTIMES, Slot, c_int};
+
+    type Ask = unsafe extern "C" fn() -> c_int;
+
+    static THREADS: Slot<Ask> = Slot::within("omp_get_num_threads\0", RUNTIMES);
+    static NUMBER: Slot<Ask> = Slot::within("omp_get_thread_num\0", RUNTIMES);
+
+    /// Number of threads in the calling thread's team.
+    pub fn threads() -> u32 {
+        // SAFETY: a function of the runtime that runs this thread.
+        unsafe { THREADS.get()() as u32 }
+    }
+
+    /// Number of the calling thread in its team.
+    pub fn number() -> u32 {
+        // SAFETY: as above.
+        unsafe { NUMBER.get()() as u32 }
+    }
+}
+
+/// Functions that fork a team.
+macro_rules! forks {
+    ($($name:ident ($($p:ident: $t:ty),*);)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name(function: Function, data: *mut c_void, $($p: $t),*) {
+            type Real = unsafe extern "C-unwind" fn(Function, *mut c_void, $($t),*);
+            static NEXT: Slot<Real> = Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            // SAFETY: passes the caller's arguments to the function it called, and one in place
+            // of the region's that calls that.
+            unsafe {
+                fork(site, (function, data), |function, data| {
+                    NEXT.get()(function, data, $($p),*);
+                });
+            }
+        }
+    )*};
+}
+
+forks! {
+    GOMP_parallel(threads: c_uint, flags: c_uint);
+    GOMP_parallel_loop_static(
+        threads: c_uint, start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_dynamic(
+        threads: c_uint, start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_guided(
+        threads: c_uint, start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_nonmonotonic_dynamic(
+        threads: c_uint, start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_nonmonotonic_guided(
+        threads: c_uint, start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_runtime(
+        threads: c_uint, start: c_long, end: c_long, step: c_long, flags: c_uint);
+    GOMP_parallel_loop_nonmonotonic_runtime(
+        threads: c_uint, start: c_long, end: c_long, step: c_long, flags: c_uint);
+    GOMP_parallel_loop_maybe_nonmonotonic_runtime(
+        threads: c_uint, start: c_long, end: c_long, step: c_long, flags: c_uint);
+    GOMP_parallel_sections(threads: c_uint, count: c_uint, flags: c_uint);
+}
+
+/// Functions in which the team meets.
+macro_rules! barriers {
+    ($($name:ident $number:ident -> $r:ty;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name() -> $r {
+            static NEXT: Slot<unsafe extern "C-unwind" fn() -> $r> =
+                Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            // SAFETY: the function that the caller called.
+            barrier(site, number::$number, || unsafe { NEXT.get()() })
+        }
+    )*};
+}
+
+barriers! {
+    GOMP_barrier omp_barrier -> ();
+    GOMP_barrier_cancel omp_barrier -> bool;
+    GOMP_loop_end omp_loop_end -> ();
+    GOMP_loop_end_cancel omp_loop_end -> bool;
+    GOMP_sections_end omp_sections_end -> ();
+    GOMP_sections_end_cancel omp_sections_end -> bool;
+}
+
+/// Critical sections without a name, and with one: those are told by a variable of the program.
+macro_rules! critical {
+    ($($does:ident $name:ident ($($variable:ident)?);)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name($($variable: *mut c_void)?) {
+            static NEXT: Slot<unsafe extern "C-unwind" fn($(critical!(type $variable))?)> =
+                Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            let key = critical!(key $($variable)?);
+            // SAFETY: passes the caller's argument to the function it called.
+            $does(site, key, || unsafe { NEXT.get()($($variable)?) });
+        }
+    )*};
+    (type $variable:ident) => { *mut c_void };
+    (key $variable:ident) => { $variable.addr() as u64 };
+    // No lock is there.
+    (key) => { 1 };
+}
+
+critical! {
+    enter_critical GOMP_critical_start();
+    leave_critical GOMP_critical_end();
+    enter_critical GOMP_critical_name_start(variable);
+    leave_critical GOMP_critical_name_end(variable);
+}

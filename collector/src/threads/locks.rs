@@ -1,0 +1,546 @@
+//! Locks: who waits for one, and who gives it back then.
+//!
+//! Locks are taken millions of times a second, and hardly ever held by another thread. So a wrapper
+//! only looks whether the lock is held. If it is, the wait becomes a record, and the lock is noted
+//! as *awaited* while it lasts. Who gives back a lock that is awaited gets a record, too.
+//!
+//! *Constraints.* Allocators have locks: nothing here takes memory where such a lock may be held.
+//! A lock that is taken between the look and the call is awaited without a record.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+
+use laggard_callpath::CallSite;
+use laggard_trace::calls::number;
+
+use super::{Place, Waiter, What, is_recorded, ompt};
+use crate::call::{Call, guarded};
+use crate::clock;
+use crate::lookup;
+use crate::next::{Next, Target};
+use crate::posix;
+use crate::stream::Stream;
+use crate::thread::{UNRECORDED, slot};
+
+/// A mutex of the C library, as far as it is looked at: these words have been there since it has
+/// futexes.
+#[repr(C)]
+struct Mutex {
+    lock: AtomicI32,
+    count: c_int,
+    owner: AtomicI32,
+    users: c_int,
+    kind: AtomicI32,
+}
+
+/// Bit of a mutex's kind: its word also has a priority.
+const WITH_CEILING: i32 = 64;
+
+impl Mutex {
+    /// Whether somebody holds it.
+    ///
+    /// # Safety
+    /// A mutex of the program.
+    #[inline(always)]
+    unsafe fn is_held(mutex: *const Mutex) -> bool {
+        // SAFETY: as the caller states; each word is read as the C library writes it.
+        unsafe {
+            (*mutex).lock.load(Ordering::Relaxed) != 0
+                && (*mutex).kind.load(Ordering::Relaxed) & WITH_CEILING == 0
+        }
+    }
+
+    /// Whether the calling thread holds it: it may do so several times.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn is_own(mutex: *const Mutex) -> bool {
+        // SAFETY: as the caller states, and a system call without arguments.
+        unsafe { (*mutex).owner.load(Ordering::Relaxed) == libc::gettid() }
+    }
+}
+
+/// Number of places for locks; those of a place count together, which costs a record at most.
+const PLACES: usize = 1024;
+
+/// Counters by the address of a lock.
+struct Counts([AtomicU32; PLACES]);
+
+impl Counts {
+    const fn new() -> Counts {
+        Counts([const { AtomicU32::new(0) }; PLACES])
+    }
+
+    #[inline(always)]
+    fn of(&self, key: u64) -> &AtomicU32 {
+        let hash = (key >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.ilog2());
+        &self.0[hash as usize]
+    }
+}
+
+/// How many threads wait for a lock.
+static AWAITED: Counts = Counts::new();
+/// How many hold a critical section.
+static HELD: Counts = Counts::new();
+
+/// Threads that were there before the recording, by the system's number, but for the first one: the
+/// MPI library's own. Those that find no place count as the program's.
+static EARLY: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
+
+/// Code whose locks are its own affair: of an allocator that is not the C library's, of OpenMP runtimes,
+/// which tell of their waits otherwise, and of MPI libraries. Begin and end.
+static LEFT_OUT: [[AtomicUsize; 2]; 32] = [const { [const { AtomicUsize::new(0) }; 2] }; 32];
+
+/// File name prefixes of such libraries.
+const LIBRARIES: [&str; 12] = [
+    "libgomp",
+    "libomp",
+    "libiomp",
+    "libmpi",
+    "libopen-",
+    "liboshmem",
+    "libmca_",
+    "mca_",
+    "libpmix",
+    "libevent",
+    "libuc",
+    "libfabric",
+];
+
+/// Recording begins.
+pub fn begins() {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let numbers = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+    // SAFETY: takes no arguments.
+    let own = unsafe { libc::gettid() };
+    let others = numbers.filter(|&number: &i32| number != own);
+    for (early, number) in EARLY.iter().zip(others) {
+        early.store(number, Ordering::Relaxed);
+    }
+    leave_out();
+}
+
+/// Finds the libraries whose locks are left out, as far as they are loaded.
+pub fn leave_out() {
+    // SAFETY: a lookup by name.
+    let malloc = unsafe { lookup::real()(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
+    let mut found = Found {
+        malloc: malloc.addr(),
+        count: 0,
+    };
+    // SAFETY: `visit` expects the data pointer passed here.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+}
+
+/// What a search of the loaded libraries knows.
+struct Found {
+    malloc: usize,
+    count: usize,
+}
+
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    found: *mut c_void,
+) -> c_int {
+    // SAFETY: the linker passes a valid entry, and `found` is that of `leave_out`.
+    unsafe {
+        let found = &mut *found.cast::<Found>();
+        let headers = std::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum.into());
+        let loaded = headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD);
+        let begin = |header: &libc::Elf64_Phdr| ((*info).dlpi_addr + header.p_vaddr) as usize;
+        let start = loaded.clone().map(begin).min().unwrap_or(0);
+        let end = loaded
+            .map(|header| begin(header) + header.p_memsz as usize)
+            .max();
+        let end = end.unwrap_or(0);
+        let path = match (*info).dlpi_name.is_null() {
+            true => &b""[..],
+            false => CStr::from_ptr((*info).dlpi_name).to_bytes(),
+        };
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        let is_library = LIBRARIES
+            .iter()
+            .any(|prefix| name.starts_with(prefix.as_bytes()));
+        let has_malloc = (start..end).contains(&found.malloc) && !name.starts_with(b"libc.so");
+        if is_library || has_malloc {
+            let Some([first, last]) = LEFT_OUT.get(found.count) else {
+                return 1;
+            };
+            first.store(start, Ordering::Relaxed);
+            last.store(end, Ordering::Relaxed);
+            found.count += 1;
+        }
+    }
+    0
+}
+
+/// Whether the caller at this address is left out.
+fn is_left_out(address: u64) -> bool {
+    LEFT_OUT.iter().any(|range| {
+        let [first, last] = [0, 1].map(|at| range[at].load(Ordering::Relaxed));
+        (first..last).contains(&(address as usize))
+    })
+}
+
+/// The calling thread; `None` if it is not recorded now. One that is no location yet may become one,
+/// if that is safe.
+fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
+    // SAFETY: the slot belongs to this thread.
+    let thread = unsafe { *slot() };
+    if thread == UNRECORDED || thread.is_null() && !become_location {
+        return None;
+    }
+    if thread.is_null() {
+        // SAFETY: takes no arguments.
+        let own = unsafe { libc::gettid() };
+        let is_early = EARLY
+            .iter()
+            .any(|early| early.load(Ordering::Relaxed) == own);
+        if is_early || !posix::is_safe(site.sp, &crate::thread::stack()) {
+            return None;
+        }
+        return Waiter::begin(site);
+    }
+    // SAFETY: states live as long as their threads.
+    let state = unsafe { &*thread };
+    let waiter = Waiter::begin(site).filter(|_| state.has_on_stack(site.sp));
+    waiter.filter(|_| posix::is_safe(site.sp, state.stack()))
+}
+
+/// A wait for another thread.
+#[derive(Clone, Copy)]
+pub struct Wait {
+    waiter: Waiter,
+    what: What,
+    enter: u64,
+}
+
+/// What records say of a wait that nobody ended.
+pub const ENDED_BY_NOBODY: u64 = 1;
+
+impl Wait {
+    /// Begins one. Where threads `become` locations by it, those that are none yet do.
+    #[cold]
+    pub fn begin(
+        site: CallSite,
+        place: Place,
+        (number, key): (u16, u64),
+        become_location: bool,
+    ) -> Option<Wait> {
+        let is_told = !matches!(place, Place::Call(_));
+        if !is_told && is_left_out(site.ra) {
+            return None;
+        }
+        let wait = kept(|| {
+            let waiter = waiter(site, become_location)?;
+            let mut call = Call::over(waiter.thread, site, number, (0, 0));
+            if !call.claim() {
+                return None;
+            }
+            let place = Place::Path(place.path(call.stream()));
+            let wait = Wait {
+                waiter,
+                what: what(place, number, key),
+                enter: call.stream().ends_stretch(),
+            };
+            call.thread().membership.wait = Some(wait);
+            call.release();
+            AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
+            Some(wait)
+        });
+        wait.flatten()
+    }
+
+    /// The wait is over.
+    pub fn end(&self, parameter: u64) {
+        let leave = clock::now();
+        AWAITED.of(self.what.key).fetch_sub(1, Ordering::Relaxed);
+        self.waiter.membership().wait = None;
+        let what = What {
+            parameter,
+            ..self.what
+        };
+        kept(|| self.waiter.record(&what, (self.enter, leave)));
+    }
+
+    /// The recording ends `now`, ticks, and the wait goes on.
+    pub fn goes_on(&self, stream: &mut Stream, now: u64) {
+        let what = What {
+            parameter: ENDED_BY_NOBODY,
+            ..self.what
+        };
+        what.write(stream, (self.enter, now.max(self.enter)));
+    }
+}
+
+fn what(place: Place, number: u16, key: u64) -> What {
+    What {
+        number,
+        place,
+        parameter: 0,
+        key,
+    }
+}
+
+/// Whether somebody waits for a lock.
+#[inline(always)]
+pub fn is_awaited(key: u64) -> bool {
+    AWAITED.of(key).load(Ordering::Relaxed) != 0
+}
+
+/// Records that a lock was given back since `enter`, ticks. It is free by now: others do not wait
+/// for this.
+#[cold]
+pub fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64) {
+    let leave = clock::now();
+    let is_told = !matches!(place, Place::Call(_));
+    if !is_told && is_left_out(site.ra) {
+        return;
+    }
+    kept(|| {
+        if let Some(waiter) = waiter(site, true) {
+            waiter.enter(|_, _| ());
+            waiter.note(&what(place, number, key), (enter, leave));
+        }
+    });
+}
+
+/// A mutex is given back while the calling thread waits for something else.
+#[inline(always)]
+pub fn gives_back(site: CallSite, key: u64) {
+    if is_awaited(key) {
+        let (place, now) = (Place::Call(site), clock::now());
+        gave_back(site, place, number::pthread_mutex_unlock, key, now);
+    }
+}
+
+/// Runs `f` and leaves `errno` as it is. Meanwhile the thread is not cancelled.
+fn kept<T>(f: impl FnOnce() -> T) -> Option<T> {
+    // SAFETY: the calling thread's own errno and setting.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let result = posix::uncancelled(|| guarded(f));
+        *errno = before;
+        result
+    }
+}
+
+type OfMutex = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+
+/// Stands in for a function that the C library does not have.
+unsafe extern "C-unwind" fn absent(_: *mut c_void) -> c_int {
+    libc::ENOSYS
+}
+
+/// Functions that wait for a mutex, and that give it back.
+macro_rules! mutexes {
+    ($($lock:ident $unlock:ident;)*) => {
+        /// The real functions.
+        static TARGETS: &[&Target] = &[$(
+            {
+                static NEXT: Next<OfMutex> = Next::new(concat!(stringify!($lock), "\0"));
+
+                #[unsafe(no_mangle)]
+                unsafe extern "C-unwind" fn $lock(mutex: *mut c_void) -> c_int {
+                    // SAFETY: the caller's mutex.
+                    if is_recorded() && unsafe { Mutex::is_held(mutex.cast()) } {
+                        // SAFETY: as above.
+                        return unsafe { recorded(mutex) };
+                    }
+                    // SAFETY: passes the caller's argument to the function it called.
+                    unsafe { NEXT.get(absent)(mutex) }
+                }
+
+                /// A function of its own, which the other one jumps to: that one needs no frame.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn recorded(mutex: *mut c_void) -> c_int {
+                    let site = laggard_callpath::call_site!();
+                    // SAFETY: the caller's mutex.
+                    let is_own = unsafe { Mutex::is_own(mutex.cast()) };
+                    let wait = match is_own {
+                        true => None,
+                        false => {
+                            let what = (number::pthread_mutex_lock, mutex.addr() as u64);
+                            Wait::begin(site, Place::Call(site), what, true)
+                        }
+                    };
+                    // SAFETY: as above.
+                    let result = unsafe { NEXT.get(absent)(mutex) };
+                    if let Some(wait) = wait {
+                        wait.end(0);
+                    }
+                    result
+                }
+                &NEXT.target
+            },
+            {
+                static NEXT: Next<OfMutex> = Next::new(concat!(stringify!($unlock), "\0"));
+
+                #[unsafe(no_mangle)]
+                unsafe extern "C-unwind" fn $unlock(mutex: *mut c_void) -> c_int {
+                    if is_recorded() && is_awaited(mutex.addr() as u64) {
+                        // SAFETY: the caller's mutex.
+                        return unsafe { recorded(mutex) };
+                    }
+                    // SAFETY: passes the caller's argument to the function it called.
+                    unsafe { NEXT.get(absent)(mutex) }
+                }
+
+                /// See above.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn recorded(mutex: *mut c_void) -> c_int {
+                    let site = laggard_callpath::call_site!();
+                    let enter = clock::now();
+                    // SAFETY: as above.
+                    let result = unsafe { NEXT.get(absent)(mutex) };
+                    let (place, key) = (Place::Call(site), mutex.addr() as u64);
+                    gave_back(site, place, number::pthread_mutex_unlock, key, enter);
+                    result
+                }
+                &NEXT.target
+            },
+        )*];
+    };
+}
+
+mutexes! {
+    pthread_mutex_lock pthread_mutex_unlock;
+    mtx_lock mtx_unlock;
+}
+
+/// Runs when this library is loaded.
+pub fn loaded() {
+    crate::next::fill(TARGETS.iter().copied());
+}
+
+/// Enters the critical section with this key. `enter` does so.
+#[inline(always)]
+pub fn enter_critical(site: CallSite, key: u64, enter: impl FnOnce()) {
+    if !is_recorded() || ompt::is_told() {
+        return enter();
+    }
+    let wait = wait_for(site, Place::Call(site), key);
+    enter();
+    HELD.of(key).fetch_add(1, Ordering::Relaxed);
+    if let Some(wait) = wait {
+        wait.end(0);
+    }
+}
+
+/// Leaves it.
+#[inline(always)]
+pub fn leave_critical(site: CallSite, key: u64, leave: impl FnOnce()) {
+    if !is_recorded() || ompt::is_told() {
+        return leave();
+    }
+    if !free(key) {
+        return leave();
+    }
+    let now = clock::now();
+    leave();
+    gave_back(site, Place::Call(site), number::omp_critical_end, key, now);
+}
+
+/// A wait for a critical section, if somebody is in it.
+#[inline(always)]
+fn wait_for(site: CallSite, place: Place, key: u64) -> Option<Wait> {
+    match HELD.of(key).load(Ordering::Relaxed) {
+        0 => None,
+        _ => Wait::begin(site, place, (number::omp_critical, key), true),
+    }
+}
+
+/// Notes that a critical section is left. Returns whether others wait for it.
+fn free(key: u64) -> bool {
+    // One that was entered before the recording is not counted.
+    let left = |count: u32| count.checked_sub(1);
+    let _ = HELD
+        .of(key)
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+    is_awaited(key)
+}
+
+/// The calling thread wants a critical section, in a call that returns to `code`.
+pub fn wants_critical(site: CallSite, key: u64, code: u64) {
+    if !is_recorded() {
+        return;
+    }
+    wait_for(site, Place::Code(code.wrapping_sub(1)), key);
+}
+
+/// It has it.
+pub fn has_critical(key: u64) {
+    if !is_recorded() {
+        return;
+    }
+    HELD.of(key).fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
+    let thread = unsafe { *slot() };
+    if thread.is_null() || thread == UNRECORDED {
+        return;
+    }
+    // SAFETY: as above.
+    let wait = unsafe { (*thread).membership.wait };
+    let wait = wait.filter(|wait| wait.what.key == key);
+    if let Some(wait) = wait {
+        wait.end(0);
+    }
+}
+
+/// It has left it, by a call that returns to `code`.
+pub fn left_critical(site: CallSite, key: u64, code: u64) {
+    if is_recorded() && free(key) {
+        let place = Place::Code(code.wrapping_sub(1));
+        gave_back(site, place, number::omp_critical_end, key, clock::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words that are looked at are where the C library has them.
+    #[test]
+    fn mutexes_are_looked_at_in_the_right_place() {
+        // SAFETY: a new mutex of this thread alone, and the attributes that it is made with.
+        unsafe {
+            let mut kind = std::mem::zeroed();
+            libc::pthread_mutexattr_init(&mut kind);
+            for recursive in [libc::PTHREAD_MUTEX_NORMAL, libc::PTHREAD_MUTEX_RECURSIVE] {
+                libc::pthread_mutexattr_settype(&mut kind, recursive);
+                let mut mutex = std::mem::zeroed();
+                libc::pthread_mutex_init(&mut mutex, &kind);
+                let words = (&raw const mutex).cast::<Mutex>();
+                assert!(!Mutex::is_held(words));
+                libc::pthread_mutex_lock(&mut mutex);
+                assert!(Mutex::is_held(words) && Mutex::is_own(words));
+                libc::pthread_mutex_unlock(&mut mutex);
+                assert!(!Mutex::is_held(words) && !Mutex::is_own(words));
+                libc::pthread_mutex_destroy(&mut mutex);
+            }
+            libc::pthread_mutexattr_destroy(&mut kind);
+        }
+    }
+
+    #[test]
+    fn critical_sections_that_nobody_entered_are_left_all_the_same() {
+        let key = 0x1234_5678;
+        assert!(!free(key));
+        assert_eq!(HELD.of(key).load(Ordering::Relaxed), 0);
+        AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
+        assert!(free(key));
+        AWAITED.of(key).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn the_libraries_that_are_left_out_are_found() {
+        leave_out();
+        // The allocator of tests is the C library's.
+        assert!(!is_left_out(leave_out as usize as u64));
+        assert!(!is_left_out(0));
+    }
+}

@@ -1,0 +1,163 @@
+//! Threads of the process that wait for each other: OpenMP teams, and locks of POSIX threads.
+//!
+//! Each wait becomes a record of the thread that waits, with a *key* that says what it waits for:
+//! the meeting of a team, or a lock. Whoever ends the wait has a record with the same key. The
+//! analysis joins them; here nobody knows who was late.
+//!
+//! *Constraints.* While a thread waits it is in no recorded call: tasks that it runs meanwhile may
+//! call MPI. Threads may be cancelled in a wait, so nothing here has to be dropped.
+//!
+//! *Not supported.* Teams that begin with `GOMP_parallel_start`, as compilers before GCC 4.9 made
+//! them.
+
+mod gomp;
+mod locks;
+mod ompt;
+mod signals;
+mod team;
+
+use std::sync::atomic::Ordering;
+
+use laggard_callpath::CallSite;
+
+use crate::call::{Call, guarded};
+use crate::clock;
+use crate::signature::Raw;
+use crate::stream::Stream;
+use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
+pub use team::{Membership, ends};
+
+/// Runs when this library is loaded.
+pub fn loaded() {
+    locks::loaded();
+    signals::loaded();
+}
+
+/// Recording begins.
+pub fn begins() {
+    locks::begins();
+    team::begins();
+}
+
+/// Whether waits among threads are recorded now.
+#[inline(always)]
+fn is_recorded() -> bool {
+    const WANTED: u32 = state::RECORDING | state::THREADS;
+    STATE.load(Ordering::Relaxed) & (WANTED | state::PAUSED) == WANTED
+}
+
+/// Where a record lies in the program.
+#[derive(Clone, Copy)]
+enum Place {
+    /// At a call that has not returned yet.
+    Call(CallSite),
+    /// At this address: its call is over, or was a library's.
+    Code(u64),
+    /// Already known.
+    Path(u32),
+}
+
+impl Place {
+    /// The call path.
+    fn path(self, stream: &mut Stream) -> u32 {
+        match self {
+            Place::Call(site) => stream.path(&site),
+            Place::Code(address) => stream.code_path(address),
+            Place::Path(path) => path,
+        }
+    }
+}
+
+/// A record without its times.
+#[derive(Clone, Copy)]
+struct What {
+    /// Number of the operation.
+    number: u16,
+    place: Place,
+    parameter: u64,
+    /// What the wait is for.
+    key: u64,
+}
+
+impl What {
+    /// Writes the record, between these times.
+    fn write(&self, stream: &mut Stream, (enter, leave): (u64, u64)) {
+        let path = self.place.path(stream);
+        let raw = Raw {
+            extra: self.parameter,
+            ..Raw::new(self.number, path)
+        };
+        stream.record_keyed(&raw, self.key, (enter, leave));
+    }
+}
+
+/// A recorded thread at a wait.
+#[derive(Clone, Copy)]
+struct Waiter {
+    thread: *mut Thread,
+    site: CallSite,
+}
+
+impl Waiter {
+    /// The calling thread; `None` if it is not recorded now, or is in another recorded call.
+    #[inline(always)]
+    fn begin(site: CallSite) -> Option<Waiter> {
+        if !is_recorded() {
+            return None;
+        }
+        // SAFETY: the slot belongs to this thread.
+        let mut thread = unsafe { *slot() };
+        if thread.is_null() || thread == UNRECORDED {
+            thread = adopt(thread)?;
+        }
+        // SAFETY: states live as long as their threads.
+        let state = unsafe { &*thread };
+        if state.busy.load(Ordering::Relaxed) || site.sp < state.active && state.is_nested(site.sp)
+        {
+            return None;
+        }
+        Some(Waiter { thread, site })
+    }
+
+    /// What the thread is in.
+    fn membership(&self) -> &'static mut Membership {
+        // SAFETY: the thread's own state, which lives as long as it does.
+        unsafe { &mut (*self.thread).membership }
+    }
+
+    /// The time at which the wait begins: computation ends. `then` runs while the stream is
+    /// claimed.
+    #[inline(always)]
+    fn enter(&self, then: impl FnOnce(&mut Membership, u64)) -> u64 {
+        let mut call = Call::over(self.thread, self.site, 0, (0, 0));
+        if !call.claim() {
+            return clock::now();
+        }
+        let now = call.stream().ends_stretch();
+        then(&mut call.thread().membership, now);
+        call.release();
+        now
+    }
+
+    /// Records a wait that is over. It counts from the last call on that a task of the thread has made
+    /// meanwhile.
+    #[inline(always)]
+    fn record(&self, what: &What, (enter, leave): (u64, u64)) {
+        // SAFETY: the thread's own state, and a stream that is not in use.
+        let stream = unsafe { (*self.thread).stream.as_ref() };
+        let last = stream.map_or(enter, Stream::left);
+        self.note(what, (enter.max(last).min(leave), leave));
+    }
+
+    /// Records a call between these times.
+    #[inline(always)]
+    fn note(&self, what: &What, (enter, leave): (u64, u64)) {
+        let mut call = Call::over(self.thread, self.site, what.number, (enter, leave));
+        if !call.claim() {
+            return;
+        }
+        call.add_inside();
+        guarded(|| what.write(call.stream(), (enter, leave)));
+        call.release();
+    }
+}

@@ -1,0 +1,195 @@
+//! OpenMP runtimes with the tools interface of the standard (OMPT), as LLVM's: they tell of
+//! themselves what happens.
+//!
+//! The runtime looks for a tool when it begins, mostly before MPI does. Its callbacks return at once
+//! unless something is recorded.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use laggard_trace::calls::number;
+
+use super::{locks, team};
+use crate::lookup;
+use crate::options;
+
+/// The runtime's place for a tool's data.
+#[repr(C)]
+struct Data {
+    value: u64,
+}
+
+type Lookup = unsafe extern "C" fn(*const c_char) -> *mut c_void;
+
+/// What a runtime is given that looks for a tool.
+#[repr(C)]
+struct Tool {
+    initialize: unsafe extern "C" fn(Lookup, c_int, *mut Data) -> c_int,
+    finalize: unsafe extern "C" fn(*mut Data),
+    data: Data,
+}
+
+/// Whether a runtime tells of itself: its entry points for programs of GCC need not be looked at.
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
+
+/// See above.
+#[inline(always)]
+pub fn is_told() -> bool {
+    IS_TOLD.load(Ordering::Relaxed)
+}
+
+/// A scope begins. The other end is 2.
+const BEGIN: c_int = 1;
+/// The implicit task of a thread outside of all regions.
+const INITIAL_TASK: c_int = 1;
+/// Kinds of meetings: of the standard's 5.0 and of later ones.
+const IMPLICIT: c_int = 2;
+const EXPLICIT: c_int = 3;
+const OF_WORKSHARE: c_int = 8;
+const OF_PARALLEL: c_int = 9;
+/// The kind of a critical section among locks.
+const CRITICAL: c_int = 5;
+
+/// Where the runtime finds a tool. A tool of the program itself goes first.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) -> *mut c_void {
+    type Start = unsafe extern "C" fn(c_uint, *const c_char) -> *mut c_void;
+    // SAFETY: a lookup by name of a function with this type, and its call.
+    unsafe {
+        let next = lookup::real()(libc::RTLD_NEXT, c"ompt_start_tool".as_ptr());
+        if !next.is_null() {
+            let next: Start = std::mem::transmute(next);
+            let tool = next(version, runtime);
+            if !tool.is_null() {
+                return tool;
+            }
+        }
+    }
+    if !options::wants_threads() {
+        return std::ptr::null_mut();
+    }
+    // Lives as long as the process.
+    Box::into_raw(Box::new(Tool {
+        initialize,
+        finalize,
+        data: Data { value: 0 },
+    }))
+    .cast()
+}
+
+unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int {
+    type Set = unsafe extern "C" fn(c_int, *mut c_void) -> c_int;
+    let callbacks: [(c_int, *mut c_void); 7] = [
+        (3, parallel_begin as *mut c_void),
+        (4, parallel_end as *mut c_void),
+        (7, implicit_task as *mut c_void),
+        (16, sync_region_wait as *mut c_void),
+        (17, mutex_released as *mut c_void),
+        (26, mutex_acquire as *mut c_void),
+        (27, mutex_acquired as *mut c_void),
+    ];
+    // SAFETY: the standard's name and type of this function, and those of the callbacks.
+    unsafe {
+        let name: &CStr = c"ompt_set_callback";
+        let set = lookup(name.as_ptr());
+        if set.is_null() {
+            return 0;
+        }
+        let set: Set = std::mem::transmute(set);
+        for (event, callback) in callbacks {
+            set(event, callback);
+        }
+    }
+    locks::leave_out();
+    IS_TOLD.store(true, Ordering::Relaxed);
+    1
+}
+
+unsafe extern "C" fn finalize(_: *mut Data) {}
+
+unsafe extern "C" fn parallel_begin(
+    _: *mut Data,
+    _: *const c_void,
+    parallel: *mut Data,
+    _: c_uint,
+    _: c_int,
+    code: *const c_void,
+) {
+    let site = laggard_callpath::call_site!();
+    // SAFETY: the runtime's data of this region.
+    unsafe { (*parallel).value = team::forks(site, code.addr() as u64) };
+}
+
+unsafe extern "C" fn parallel_end(parallel: *mut Data, _: *mut Data, _: c_int, _: *const c_void) {
+    let site = laggard_callpath::call_site!();
+    // SAFETY: as above.
+    team::joins(site, unsafe { (*parallel).value });
+}
+
+unsafe extern "C" fn implicit_task(
+    end: c_int,
+    parallel: *mut Data,
+    _: *mut Data,
+    size: c_uint,
+    index: c_uint,
+    flags: c_int,
+) {
+    let site = laggard_callpath::call_site!();
+    if end == BEGIN && flags & INITIAL_TASK == 0 && !parallel.is_null() {
+        // SAFETY: as above.
+        team::enters(site, unsafe { (*parallel).value }, (size, index));
+    }
+}
+
+unsafe extern "C" fn sync_region_wait(
+    kind: c_int,
+    end: c_int,
+    _: *mut Data,
+    _: *mut Data,
+    code: *const c_void,
+) {
+    let site = laggard_callpath::call_site!();
+    let code = code.addr() as u64;
+    let number = match kind {
+        EXPLICIT => number::omp_barrier,
+        OF_WORKSHARE => number::omp_loop_end,
+        IMPLICIT if !team::is_end(site, code) => number::omp_loop_end,
+        IMPLICIT | OF_PARALLEL => {
+            if end == BEGIN {
+                team::leaves(site);
+            }
+            return;
+        }
+        _ => return,
+    };
+    match end == BEGIN {
+        true => team::meets(site),
+        false => team::met(site, number, code),
+    }
+}
+
+unsafe extern "C" fn mutex_acquire(
+    kind: c_int,
+    _: c_uint,
+    _: c_uint,
+    id: u64,
+    code: *const c_void,
+) {
+    let site = laggard_callpath::call_site!();
+    if kind == CRITICAL {
+        locks::wants_critical(site, id, code.addr() as u64);
+    }
+}
+
+unsafe extern "C" fn mutex_acquired(kind: c_int, id: u64, _: *const c_void) {
+    if kind == CRITICAL {
+        locks::has_critical(id);
+    }
+}
+
+unsafe extern "C" fn mutex_released(kind: c_int, id: u64, code: *const c_void) {
+    let site = laggard_callpath::call_site!();
+    if kind == CRITICAL {
+        locks::left_critical(site, id, code.addr() as u64);
+    }
+}

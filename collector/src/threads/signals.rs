@@ -1,0 +1,172 @@
+//! Threads that wait until another one tells them to go on: conditions, semaphores, barriers, and ends
+//! of threads.
+//!
+//! A wait is a record, and noted as *awaited* meanwhile, as for locks. Who lets a thread go on gets a
+//! record then. Waits for signals alone make no thread a location: many programs and libraries have
+//! threads that wait for work most of the time.
+//!
+//! *Constraints.* These calls are cancellation points: what is noted of a wait may stay, which costs
+//! some records.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use laggard_trace::calls::number;
+
+use super::locks::{self, ENDED_BY_NOBODY, Wait};
+use super::{Place, What, is_recorded};
+use crate::clock;
+use crate::next::{Next, Target};
+use crate::stream::Stream;
+
+/// Stands in for a function that the C library does not have.
+macro_rules! absent {
+    ($($p:ident: $t:ty),*) => {{
+        unsafe extern "C-unwind" fn absent($(_: $t),*) -> c_int {
+            libc::ENOSYS
+        }
+        absent
+    }};
+}
+
+/// Functions that wait, with what they wait for, and with what they give back meanwhile.
+macro_rules! waits {
+    ($($name:ident $number:ident ($($p:ident: $t:ty),*) for $key:expr, gives $gives:expr,
+        if $when:expr, of $size:expr;)*) => {
+        /// The real functions.
+        static WAITS: &[&Target] = &[$(
+            {
+                type Real = unsafe extern "C-unwind" fn($($t),*) -> c_int;
+                static NEXT: Next<Real> = Next::new(concat!(stringify!($name), "\0"));
+
+                #[unsafe(no_mangle)]
+                unsafe extern "C-unwind" fn $name($($p: $t),*) -> c_int {
+                    if is_recorded() && $when {
+                        // SAFETY: the caller's arguments.
+                        return unsafe { recorded($($p),*) };
+                    }
+                    // SAFETY: passes the caller's arguments to the function it called.
+                    unsafe { NEXT.get(absent!($($p: $t),*))($($p),*) }
+                }
+
+                /// A function of its own, which the other one jumps to: that one needs no frame.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn recorded($($p: $t),*) -> c_int {
+                    let site = laggard_callpath::call_site!();
+                    let next = NEXT.get(absent!($($p: $t),*));
+                    let mutex: Option<*mut c_void> = $gives;
+                    if let Some(mutex) = mutex {
+                        locks::gives_back(site, mutex.addr() as u64);
+                    }
+                    let size: u32 = $size;
+                    let what = (number::$number, $key);
+                    let wait = Wait::begin(site, Place::Call(site), what, size > 0);
+                    // SAFETY: as above.
+                    let result = unsafe { next($($p),*) };
+                    if let Some(wait) = wait {
+                        let is_over = result == libc::ETIMEDOUT;
+                        wait.end(if is_over { ENDED_BY_NOBODY } else { size.into() });
+                    }
+                    result
+                }
+                &NEXT.target
+            },
+        )*];
+    };
+}
+
+/// Functions that let others go on.
+macro_rules! signals {
+    ($($name:ident $number:ident;)*) => {
+        /// The real functions.
+        static SIGNALS: &[&Target] = &[$(
+            {
+                type Real = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+                static NEXT: Next<Real> = Next::new(concat!(stringify!($name), "\0"));
+
+                #[unsafe(no_mangle)]
+                unsafe extern "C-unwind" fn $name(object: *mut c_void) -> c_int {
+                    if is_recorded() && locks::is_awaited(object.addr() as u64) {
+                        // SAFETY: the caller's argument.
+                        return unsafe { recorded(object) };
+                    }
+                    // SAFETY: passes the caller's argument to the function it called.
+                    unsafe { NEXT.get(absent!(object: *mut c_void))(object) }
+                }
+
+                /// See above.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn recorded(object: *mut c_void) -> c_int {
+                    let site = laggard_callpath::call_site!();
+                    let enter = clock::now();
+                    // SAFETY: as above.
+                    let result = unsafe { NEXT.get(absent!(object: *mut c_void))(object) };
+                    locks::gave_back(
+                        site,
+                        Place::Call(site),
+                        number::$number,
+                        object.addr() as u64,
+                        enter,
+                    );
+                    result
+                }
+                &NEXT.target
+            },
+        )*];
+    };
+}
+
+/// A word of an object of the C library.
+///
+/// # Safety
+/// An object of the program with so many words.
+unsafe fn word(object: *mut c_void, at: usize) -> u32 {
+    // SAFETY: as the caller states; the C library changes it atomically.
+    unsafe { (*object.cast::<AtomicU32>().add(at)).load(Ordering::Relaxed) }
+}
+
+waits! {
+    pthread_cond_wait pthread_cond_wait (condition: *mut c_void, mutex: *mut c_void)
+        for condition.addr() as u64, gives Some(mutex), if true, of 0;
+    pthread_cond_timedwait pthread_cond_wait
+        (condition: *mut c_void, mutex: *mut c_void, until: *const c_void)
+        for condition.addr() as u64, gives Some(mutex), if true, of 0;
+    pthread_cond_clockwait pthread_cond_wait
+        (condition: *mut c_void, mutex: *mut c_void, clock: c_int, until: *const c_void)
+        for condition.addr() as u64, gives Some(mutex), if true, of 0;
+    // SAFETY: of the caller's semaphore, the first word is the value.
+    sem_wait sem_wait (semaphore: *mut c_void)
+        for semaphore.addr() as u64, gives None, if unsafe { word(semaphore, 0) } == 0, of 0;
+    // SAFETY: of the caller's barrier, the third word is the number of its threads.
+    pthread_barrier_wait pthread_barrier_wait (barrier: *mut c_void)
+        for barrier.addr() as u64, gives None, if true, of unsafe { word(barrier, 2) };
+    pthread_join pthread_join (thread: libc::pthread_t, result: *mut *mut c_void)
+        for thread, gives None, if true, of 0;
+}
+
+signals! {
+    pthread_cond_signal pthread_cond_signal;
+    pthread_cond_broadcast pthread_cond_signal;
+    sem_post sem_post;
+}
+
+/// The calling thread, a location, ends: a record if another one waits for that.
+pub fn ends(stream: &mut Stream, now: u64) {
+    // SAFETY: takes no arguments.
+    let key = unsafe { libc::pthread_self() };
+    if locks::is_awaited(key) {
+        let what = What {
+            number: number::pthread_exit,
+            place: Place::Path(0),
+            parameter: 0,
+            key,
+        };
+        what.write(stream, (now, now));
+    }
+}
+
+/// Runs when this library is loaded.
+pub fn loaded() {
+    let all = WAITS.iter().chain(SIGNALS).copied();
+    crate::next::fill(all);
+}

@@ -1,0 +1,508 @@
+//! OpenMP teams: who is in which, and when its regions begin and end.
+//!
+//! A region begins on the thread that forks it, and calls its function on every thread of the
+//! team. In place of that function the runtime is given [`member`], which calls it. What a thread
+//! of the runtime did since its last region is known when it begins the next one: it waited for
+//! the others of its team until that region was over, then idled.
+//!
+//! Runtimes with a tools interface say the same by themselves (see [`ompt`](super::ompt)).
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use laggard_callpath::CallSite;
+use laggard_trace::calls::number;
+
+use super::gomp::runtime;
+use super::{Place, Waiter, What, ompt, signals};
+use crate::clock;
+use crate::stream::Stream;
+use crate::thread::{Thread, slot};
+
+/// The function of a region.
+pub type Function = unsafe extern "C-unwind" fn(*mut c_void);
+
+/// Bits of a key for the number of a meeting within its team.
+const MEETING_BITS: u32 = 24;
+/// The number of the meeting at the begin of a region.
+const FORK: u64 = 0;
+/// The number of the meeting at its end. Barriers between are numbered in order, from 1.
+const JOIN: u64 = (1 << MEETING_BITS) - 1;
+
+/// Teams so far.
+static TEAMS: AtomicU64 = AtomicU64::new(0);
+/// When threads began to be recorded, ticks: those of the runtime idle since then.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+
+/// Recording begins.
+pub fn begins() {
+    BEGUN.store(clock::now(), Ordering::Relaxed);
+}
+
+/// What a meeting is known by.
+fn key(team: u64, meeting: u64) -> u64 {
+    team << MEETING_BITS | meeting & JOIN
+}
+
+/// The team of a thread.
+#[derive(Clone, Copy, Default)]
+struct Team {
+    /// Number of the team in the process, from 1; 0 = none.
+    id: u64,
+    /// Number of its threads, and of this one.
+    size: u32,
+    number: u32,
+    /// Barriers that this thread has met.
+    met: u64,
+    /// The code that forked it; 0 = not known.
+    code: u64,
+}
+
+impl Team {
+    /// The calling thread's part in a team, as the runtime tells.
+    fn current(id: u64) -> Team {
+        Team {
+            id,
+            size: runtime::threads(),
+            number: runtime::number(),
+            met: 0,
+            code: 0,
+        }
+    }
+
+    /// The parameter of its records: size, and number of the thread in the high half.
+    fn parameter(&self) -> u64 {
+        u64::from(self.size) | u64::from(self.number) << 32
+    }
+
+    /// The record of one of its meetings.
+    fn meeting(&self, number: u16, place: Place, meeting: u64) -> What {
+        What {
+            number,
+            place,
+            parameter: self.parameter(),
+            key: key(self.id, meeting),
+        }
+    }
+}
+
+/// A region that the thread has ended.
+#[derive(Clone, Copy)]
+struct Done {
+    team: Team,
+    /// Address of its function.
+    function: u64,
+    /// Ticks.
+    ended: u64,
+}
+
+/// Teams around the innermost one that are kept; deeper regions are not recorded.
+const DEPTH: usize = 8;
+
+/// The teams of a thread.
+#[derive(Default)]
+pub struct Membership {
+    /// The innermost one that it is in.
+    team: Team,
+    /// The last one that it was in, if it is the runtime's thread and waits for another one.
+    done: Option<Done>,
+    /// Of runtimes that tell of themselves: the teams around the innermost one, and how many.
+    outer: [Team; DEPTH],
+    depth: usize,
+    /// The team that it has forked last, and when, ticks.
+    forked: (u64, u64),
+    /// When it began to wait in a meeting, ticks; 0 = it does not wait.
+    met: u64,
+    /// Its wait for a critical section.
+    pub(super) wait: Option<super::locks::Wait>,
+}
+
+/// When regions were over, for those who waited: a place for each team, by its number. The time
+/// counts if the number fits.
+struct Over {
+    at: AtomicU64,
+    check: AtomicU64,
+    /// The code that forked the team, and the same check.
+    code: [AtomicU64; 2],
+}
+
+/// More teams than that end at once only where threads outnumber cores by far.
+static OVER: [Over; 256] = [const {
+    Over {
+        at: AtomicU64::new(0),
+        check: AtomicU64::new(0),
+        code: [const { AtomicU64::new(0) }; 2],
+    }
+}; 256];
+
+impl Over {
+    fn of(team: u64) -> &'static Over {
+        &OVER[team as usize % OVER.len()]
+    }
+
+    /// Notes that a region was over at this time, ticks.
+    fn note(team: u64, at: u64) {
+        let over = Over::of(team);
+        over.at.store(at, Ordering::Relaxed);
+        over.check.store(at ^ team, Ordering::Release);
+    }
+
+    /// Notes the code that forks a team.
+    fn note_code(team: u64, code: u64) {
+        let [of, check] = &Over::of(team).code;
+        of.store(code, Ordering::Relaxed);
+        check.store(code ^ team, Ordering::Release);
+    }
+
+    /// The code that forked a team; 0 if that is not known any more.
+    fn code(team: u64) -> u64 {
+        let [of, check] = &Over::of(team).code;
+        let check = check.load(Ordering::Acquire);
+        let code = of.load(Ordering::Relaxed);
+        if check == code ^ team { code } else { 0 }
+    }
+
+    /// When a region was over, ticks, if that is known still.
+    fn find(team: u64) -> Option<u64> {
+        let over = Over::of(team);
+        let check = over.check.load(Ordering::Acquire);
+        let at = over.at.load(Ordering::Relaxed);
+        (check == at ^ team).then_some(at)
+    }
+}
+
+impl Done {
+    /// Records the wait for the end of the region; returns when that was, ticks.
+    fn record(&self, stream: &mut Stream, now: u64) -> u64 {
+        let over = Over::find(self.team.id).unwrap_or(self.ended);
+        let over = over.clamp(self.ended, now.max(self.ended));
+        let place = Place::Code(self.function);
+        let what = self.team.meeting(number::omp_parallel_end, place, JOIN);
+        what.write(stream, (self.ended, over));
+        over
+    }
+}
+
+/// The thread ends, or its recording does `until` now, ticks: records what it waits for. Threads that
+/// the runtime keeps for further regions have idled.
+pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>) {
+    let now = until.unwrap_or_else(clock::now);
+    if let Some(done) = membership.done.take() {
+        let over = done.record(stream, now);
+        if until.is_some() {
+            idles(stream, done.function, 0, (over, now));
+        }
+    }
+    // A thread that ended in a wait was cancelled.
+    if let Some(wait) = membership.wait.take().filter(|_| until.is_some()) {
+        wait.goes_on(stream, now);
+    }
+    if until.is_none() {
+        signals::ends(stream, now);
+    }
+}
+
+/// Records that a thread of the runtime had nothing to do until a team needed it; 0 = none did.
+fn idles(stream: &mut Stream, function: u64, team: u64, (since, now): (u64, u64)) {
+    let what = What {
+        number: number::omp_idle,
+        place: Place::Code(function),
+        parameter: 0,
+        key: key(team, FORK),
+    };
+    what.write(stream, (since, now.max(since)));
+}
+
+/// A region under way, on the stack of the thread that forked it.
+struct Region {
+    function: Function,
+    data: *mut c_void,
+    /// Number of its team.
+    id: u64,
+    forker: *mut Thread,
+    site: CallSite,
+    /// When it was forked, ticks.
+    forked: u64,
+    /// The forking thread's part, and when that ended, ticks.
+    team: Team,
+    ended: u64,
+}
+
+/// Runs a region: `run` gets the function and the data that every thread of the team calls.
+#[inline(always)]
+pub unsafe fn fork(
+    site: CallSite,
+    (function, data): (Function, *mut c_void),
+    run: impl FnOnce(Function, *mut c_void),
+) {
+    let waiter = Waiter::begin(site).filter(|_| !ompt::is_told());
+    let Some(waiter) = waiter else {
+        return run(function, data);
+    };
+    let outer = waiter.membership().team;
+    let mut region = Region {
+        function,
+        data,
+        id: TEAMS.fetch_add(1, Ordering::Relaxed) + 1,
+        forker: waiter.thread,
+        site,
+        forked: waiter.enter(|_, _| ()),
+        team: Team::default(),
+        ended: 0,
+    };
+    let shared = &raw mut region;
+    run(member, shared.cast());
+    // SAFETY: the region is on this stack, and all others have left it.
+    let region = unsafe { &*shared };
+    waiter.membership().team = outer;
+    if region.team.size > 1 {
+        let now = clock::now();
+        Over::note(region.id, now);
+        let place = Place::Code(region.function as usize as u64);
+        let what = region.team.meeting(number::omp_parallel_end, place, JOIN);
+        waiter.record(&what, (region.ended, now));
+    }
+}
+
+/// Stands in for the function of a region.
+unsafe extern "C-unwind" fn member(shared: *mut c_void) {
+    let site = laggard_callpath::call_site!();
+    let region = shared.cast::<Region>();
+    // SAFETY: the region lasts until all threads have left its function. Each reads what was
+    // there before; only the forking thread writes.
+    unsafe {
+        let (function, data) = ((*region).function, (*region).data);
+        if *slot() == (*region).forker {
+            forker(&mut *region);
+            function(data);
+            let waiter = Waiter {
+                thread: (*region).forker,
+                site,
+            };
+            (*region).ended = waiter.enter(|_, _| ());
+            return;
+        }
+        let id = (*region).id;
+        let team = Team::current(id);
+        let Some(waiter) = Waiter::begin(site).filter(|_| team.size > 1) else {
+            return function(data);
+        };
+        arrive(&waiter, &team, function as usize as u64);
+        function(data);
+        waiter.enter(|membership, now| {
+            membership.done = Some(Done {
+                team: membership.team,
+                function: function as usize as u64,
+                ended: now,
+            });
+            membership.team = Team::default();
+        });
+    }
+}
+
+/// The forking thread begins its part.
+fn forker(region: &mut Region) {
+    region.team = Team::current(region.id);
+    let waiter = Waiter {
+        thread: region.forker,
+        site: region.site,
+    };
+    waiter.membership().team = region.team;
+    if region.team.size > 1 {
+        let place = Place::Call(region.site);
+        let what = region.team.meeting(number::omp_parallel, place, FORK);
+        waiter.record(&what, (region.forked, clock::now()));
+    }
+}
+
+/// A thread of the runtime begins its part.
+fn arrive(waiter: &Waiter, team: &Team, function: u64) {
+    let now = clock::now();
+    let mut call = crate::call::Call::over(waiter.thread, waiter.site, 0, (now, now));
+    if !call.claim() {
+        return;
+    }
+    let done = call.thread().membership.done.take();
+    call.thread().membership.team = *team;
+    crate::call::guarded(|| {
+        let since = match done {
+            Some(done) => done.record(call.stream(), now),
+            None => BEGUN.load(Ordering::Relaxed).min(now),
+        };
+        idles(call.stream(), function, team.id, (since, now));
+    });
+    call.release();
+}
+
+/// The calling thread, if it is in a team of several.
+#[inline(always)]
+fn in_team(site: CallSite) -> Option<Waiter> {
+    Waiter::begin(site).filter(|waiter| waiter.membership().team.size > 1)
+}
+
+/// The calling thread forks a team, by a call that returns to `code`. Returns the team's number.
+pub fn forks(site: CallSite, code: u64) -> u64 {
+    let Some(waiter) = Waiter::begin(site) else {
+        return 0;
+    };
+    let membership = waiter.membership();
+    if membership.depth == DEPTH {
+        return 0;
+    }
+    let id = TEAMS.fetch_add(1, Ordering::Relaxed) + 1;
+    Over::note_code(id, code.wrapping_sub(1));
+    membership.forked = (id, waiter.enter(|_, _| ()));
+    id
+}
+
+/// The calling thread begins its part in a team, as the thread with this index of so many.
+pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
+    let Some(waiter) = Waiter::begin(site).filter(|_| id != 0) else {
+        return;
+    };
+    let code = Over::code(id);
+    let team = Team {
+        id,
+        size,
+        number,
+        met: 0,
+        code,
+    };
+    let membership = waiter.membership();
+    let (forked, since) = membership.forked;
+    if forked != id {
+        arrive(&waiter, &team, code);
+        return;
+    }
+    membership.forked = (0, 0);
+    membership.outer[membership.depth] = membership.team;
+    membership.depth += 1;
+    membership.team = team;
+    if size > 1 {
+        let what = team.meeting(number::omp_parallel, Place::Code(code), FORK);
+        waiter.record(&what, (since, clock::now()));
+    }
+}
+
+/// Whether a meeting without a kind of its own is the end of the thread's region: the runtime waits in
+/// no code of the program then, or in that which forked it.
+pub fn is_end(site: CallSite, code: u64) -> bool {
+    let team = in_team(site).map(|waiter| waiter.membership().team);
+    code == 0 || team.is_some_and(|team| team.code == code.wrapping_sub(1))
+}
+
+/// The calling thread has done its part in its team, and waits for the others.
+pub fn leaves(site: CallSite) {
+    let Some(waiter) = in_team(site) else {
+        return;
+    };
+    waiter.enter(|membership, now| {
+        let team = membership.team;
+        if team.number == 0 {
+            membership.met = now;
+            return;
+        }
+        membership.done = Some(Done {
+            team,
+            function: team.code,
+            ended: now,
+        });
+        membership.team = Team::default();
+    });
+}
+
+/// The region of a team is over that the calling thread has forked.
+pub fn joins(site: CallSite, id: u64) {
+    let Some(waiter) = Waiter::begin(site).filter(|_| id != 0) else {
+        return;
+    };
+    let membership = waiter.membership();
+    let team = membership.team;
+    if team.id != id || membership.depth == 0 {
+        return;
+    }
+    membership.depth -= 1;
+    membership.team = membership.outer[membership.depth];
+    let ended = std::mem::take(&mut membership.met);
+    if team.size > 1 && ended != 0 {
+        let now = clock::now();
+        Over::note(id, now);
+        let place = Place::Code(team.code);
+        let what = team.meeting(number::omp_parallel_end, place, JOIN);
+        waiter.record(&what, (ended, now));
+    }
+}
+
+/// The calling thread waits in a barrier of its team.
+pub fn meets(site: CallSite) {
+    if let Some(waiter) = in_team(site) {
+        waiter.enter(|membership, now| membership.met = now);
+    }
+}
+
+/// Its wait is over, in a call that returns to `code`.
+pub fn met(site: CallSite, number: u16, code: u64) {
+    let Some(waiter) = in_team(site) else {
+        return;
+    };
+    let leave = clock::now();
+    let membership = waiter.membership();
+    let enter = std::mem::take(&mut membership.met);
+    if enter == 0 {
+        return;
+    }
+    membership.team.met += 1;
+    let team = membership.team;
+    let what = team.meeting(number, Place::Code(code.wrapping_sub(1)), team.met);
+    waiter.record(&what, (enter, leave));
+}
+
+/// A barrier of the calling thread's team. `wait` waits there.
+#[inline(always)]
+pub fn barrier<T>(site: CallSite, number: u16, wait: impl FnOnce() -> T) -> T {
+    let Some(waiter) = in_team(site).filter(|_| !ompt::is_told()) else {
+        return wait();
+    };
+    let enter = waiter.enter(|_, _| ());
+    let result = wait();
+    let leave = clock::now();
+    let team = &mut waiter.membership().team;
+    team.met += 1;
+    let what = team.meeting(number, Place::Call(site), team.met);
+    waiter.record(&what, (enter, leave));
+    result
+}
+
+const _: () = assert!(!std::mem::needs_drop::<Region>() && !std::mem::needs_drop::<Waiter>());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_team_is_its_own() {
+        let (one, other) = (5, 5 + OVER.len() as u64);
+        Over::note(one, 100);
+        Over::note_code(one, 7);
+        assert_eq!((Over::find(one), Over::code(one)), (Some(100), 7));
+        assert_eq!((Over::find(other), Over::code(other)), (None, 0));
+        Over::note(other, 200);
+        Over::note_code(other, 9);
+        assert_eq!((Over::find(one), Over::code(one)), (None, 0));
+        assert_eq!((Over::find(other), Over::code(other)), (Some(200), 9));
+    }
+
+    #[test]
+    fn keys_tell_teams_and_meetings_apart() {
+        let keys = [
+            key(1, FORK),
+            key(1, 1),
+            key(1, JOIN),
+            key(2, FORK),
+            key(2, 1),
+        ];
+        for (at, one) in keys.iter().enumerate() {
+            assert!(keys[at + 1..].iter().all(|other| other != one));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Threads of a rank that wait for each other: programs with known waits, and odd ones.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use laggard_tests::attack::assert_same;
+use laggard_tests::attempts::{self, Off, until_right};
+use laggard_tests::process;
+use laggard_tests::product::{Bench, Mpirun, difference, programs};
+use laggard_tests::recorded::{check, mark, near};
+use laggard_tests::report::{in_schedule_s, schema_violations};
+use serde_json::Value;
+
+const FLAGS: &[&str] = &["-fopenmp", "-pthread"];
+const ROUNDS: f64 = 5.0;
+/// How late threads are in each round, s.
+const DELAY: f64 = 0.060;
+
+/// What is reported of a program with so many threads.
+struct Run {
+    report: Value,
+    dump: String,
+}
+
+impl Run {
+    fn of(source: &str, ranks: u32, threads: &str) -> Run {
+        let name = source.replace('.', "-");
+        let bench = Bench::new(&format!("threads-{name}"));
+        let program = bench.compile(&format!("threads/{source}"), FLAGS, &[]);
+        Run::recorded(&bench, &program, ranks, threads)
+    }
+
+    fn recorded(bench: &Bench, program: &Path, ranks: u32, threads: &str) -> Run {
+        let words: [&OsStr; 1] = [program.as_os_str()];
+        let teams = [("OMP_NUM_THREADS", threads), ("OMP_WAIT_POLICY", "passive")];
+        let with = |run| {
+            teams
+                .iter()
+                .fold(run, |run: Mpirun<'_>, (key, value)| run.env(key, *value))
+        };
+        let plain = with(bench.plain(ranks, &words)).run().expect_orderly();
+        let traced = with(bench.traced(ranks, &words, "trace")).run();
+        assert_same(&plain, &traced.expect_orderly());
+        let trace = bench.path("trace");
+        let reports = [1, 2, 3].map(|agents| {
+            let path = bench.path(&format!("report-{agents}.json"));
+            let outcome = bench.analyze(&trace, agents, &path, &["-q"]);
+            outcome.expect_orderly().expect_success();
+            fs::read_to_string(&path).expect("a report")
+        });
+        for other in &reports[1..] {
+            assert_eq!(difference(&reports[0], other), None);
+        }
+        assert_eq!(schema_violations(&reports[0]), [""; 0]);
+        let report = in_schedule_s(&reports[0], attempts::scale());
+        Run {
+            report: serde_json::from_str(&report).expect("JSON"),
+            dump: bench.dump(&trace),
+        }
+    }
+
+    /// Time lost in a pattern, s.
+    fn lost(&self, pattern: &str) -> f64 {
+        self.report["metrics"][pattern]["total_s"]
+            .as_f64()
+            .unwrap_or(0.0)
+    }
+
+    /// The first finding of a pattern.
+    fn finding(&self, pattern: &str) -> &Value {
+        let mut found = self.report["bottlenecks"].as_array().into_iter().flatten();
+        found
+            .find(|found| found["pattern"] == pattern)
+            .unwrap_or(&Value::Null)
+    }
+
+    /// Whether a metric has this value, but for a tenth.
+    fn loses(&self, pattern: &str, expected: f64) -> Result<(), Off> {
+        let lost = self.lost(pattern);
+        check(
+            near(lost, expected, 0.1 * expected),
+            &(pattern, lost, expected),
+        )
+    }
+
+    /// The first root cause.
+    fn root(&self) -> &Value {
+        &self.report["root_causes"][0]
+    }
+}
+
+/// A rank that waits for a rank whose threads wait for one of them: one chain.
+#[test]
+fn a_late_thread_is_the_root_of_what_others_wait() {
+    let source = "threads/late_thread.c";
+    until_right("late thread", |_| {
+        let run = Run::of("late_thread.c", 2, "2");
+        let waited = ROUNDS * DELAY;
+        run.loses("wait_at_implicit_omp_barrier", waited)?;
+        run.loses("wait_at_barrier", waited)?;
+        let loop_ = mark(source, "loop");
+        let found = run.finding("wait_at_implicit_omp_barrier");
+        check(found["location"]["line"] == loop_, found)?;
+        check(
+            found["ranks"][0]["rank"] == 0 && found["ranks"].as_array().map(Vec::len) == Some(1),
+            found,
+        )?;
+        // The team, the other rank, and the other rank's second thread, while the first one waits.
+        let root = run.root();
+        let cost = root["severity_s"].as_f64().unwrap_or(0.0);
+        check(near(cost, 3.0 * waited, 0.3 * waited), root)?;
+        check(root["rank_set"] == "0" && root["thread_set"] == "1", root)?;
+        check(
+            root["until"]["line"] == loop_ && root["activity"] == "computation",
+            root,
+        )
+    });
+}
+
+/// Who holds a mutex is late for those who want it; a mutex that is free has no record.
+#[test]
+fn a_mutex_is_charged_to_its_holder() {
+    let source = "threads/mutex.c";
+    until_right("mutex", |_| {
+        let run = Run::of("mutex.c", 2, "1");
+        let waited = ROUNDS * DELAY;
+        run.loses("wait_on_mutex", waited)?;
+        run.loses("wait_at_barrier", waited)?;
+        let found = run.finding("wait_on_mutex");
+        check(found["location"]["line"] == mark(source, "lock"), found)?;
+        let cause = &found["causes"][0];
+        check(cause["location"]["line"] == mark(source, "unlock"), cause)?;
+        let root = run.root();
+        check(root["rank_set"] == "0" && root["thread_set"] == "1", root)?;
+        let locks = run.dump.matches("pthread_mutex_lock").count();
+        check(locks == ROUNDS as usize, &run.dump)
+    });
+}
+
+/// Threads wait in turns for a critical section.
+#[test]
+fn a_critical_section_is_entered_in_turns() {
+    until_right("critical", |_| {
+        let run = Run::of("critical.c", 1, "4");
+        run.loses("wait_at_critical", ROUNDS * 0.020 * (1.0 + 2.0 + 3.0))?;
+        let sections = run.dump.matches(" omp_critical ").count();
+        check(sections == 3 * ROUNDS as usize, &run.dump)
+    });
+}
+
+/// Who signals is late for those who wait for it.
+#[test]
+fn signals_are_charged_to_those_who_give_them() {
+    let source = "threads/signals.c";
+    until_right("signals", |_| {
+        let run = Run::of("signals.c", 2, "1");
+        run.loses("wait_on_signal", ROUNDS * (DELAY + DELAY / 2.0))?;
+        run.loses("wait_at_thread_barrier", ROUNDS * DELAY / 3.0)?;
+        let found = run.finding("wait_on_signal");
+        check(found["location"]["line"] == mark(source, "wait"), found)?;
+        let cause = &found["causes"][0];
+        check(cause["location"]["line"] == mark(source, "signal"), cause)
+    });
+}
+
+#[test]
+fn threads_of_other_languages_are_seen() {
+    until_right("C++", |_| {
+        let run = Run::of("cplusplus.cpp", 1, "1");
+        run.loses("wait_on_signal", ROUNDS * DELAY)
+    });
+    until_right("Fortran", |_| {
+        let run = Run::of("fortran.f90", 1, "2");
+        run.loses("wait_at_implicit_omp_barrier", ROUNDS * 0.020)?;
+        run.loses("wait_at_omp_barrier", ROUNDS * 0.010)
+    });
+}
+
+/// A program with LLVM's compiler and runtime.
+fn by_clang(bench: &Bench, name: &str) -> PathBuf {
+    let source = programs().join("threads").join(name);
+    let output = bench.path("by-clang");
+    let mut command = Command::new(bench.mpi.compiler(&source));
+    command.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
+    command
+        .args(["-O1", "-g", "-fopenmp", "-pthread"])
+        .arg(&source);
+    command.arg("-o").arg(&output);
+    let limit = Duration::from_secs(120);
+    process::run(&mut command, limit, &bench.path("clang")).expect_success();
+    output
+}
+
+/// LLVM's runtime tells of itself what happens.
+#[test]
+fn a_runtime_with_a_tools_interface_tells_the_same() {
+    until_right("clang", |_| {
+        let bench = Bench::new("threads-clang-late");
+        let program = by_clang(&bench, "late_thread.c");
+        let run = Run::recorded(&bench, &program, 2, "2");
+        let waited = ROUNDS * DELAY;
+        run.loses("wait_at_implicit_omp_barrier", waited)?;
+        run.loses("wait_at_barrier", waited)?;
+        let root = run.root();
+        check(root["rank_set"] == "0" && root["thread_set"] == "1", root)?;
+        let bench = Bench::new("threads-clang-critical");
+        let program = by_clang(&bench, "critical.c");
+        let run = Run::recorded(&bench, &program, 1, "4");
+        run.loses("wait_at_critical", ROUNDS * 0.020 * (1.0 + 2.0 + 3.0))
+    });
+    let bench = Bench::new("threads-clang-odd");
+    let program = by_clang(&bench, "odd.c");
+    Run::recorded(&bench, &program, 2, "2");
+}
+
+/// Programs behave as ever, whatever they do with threads.
+#[test]
+fn odd_programs_behave_as_ever() {
+    let run = Run::of("odd.c", 2, "2");
+    let anomalies = run.report["anomalies"].as_array().into_iter().flatten();
+    let bad = anomalies.filter(|row| row["severity"] != "info");
+    assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Value>::new());
+}
