@@ -225,9 +225,12 @@ fn is_timed(operation: u16) -> bool {
 /// Where an activity is that made others wait, and whether in the call, or after it.
 fn cause(activity: &Activity) -> (Site, bool) {
     match activity.kind {
-        Kind::Computation | Kind::Sampled | Kind::Blocked | Kind::Preempted | Kind::Kernel => {
-            (activity.begin, false)
-        }
+        Kind::Computation
+        | Kind::Sampled
+        | Kind::Counted
+        | Kind::Blocked
+        | Kind::Preempted
+        | Kind::Kernel => (activity.begin, false),
         Kind::Io | Kind::Call => (activity.begin, true),
         Kind::Latency => (activity.until, true),
     }

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::{PathKey, path_key};
+use crate::roots::counters::Numbers;
 use crate::roots::functions::Functions;
 use crate::stream::rows::TimeClass;
 use crate::stream::thread::Thread;
@@ -34,6 +35,8 @@ pub enum Kind {
     Kernel,
     /// In a function of the program, as samples tell of what is computation beside. Never a cause.
     Sampled,
+    /// What counters counted in computation. Never a cause.
+    Counted,
 }
 
 /// What a location did for a while.
@@ -47,6 +50,13 @@ pub struct Activity {
     pub until: Site,
 }
 
+impl Kind {
+    /// Whether it can be a cause: it is not told beside another one.
+    pub fn is_cause(self) -> bool {
+        !matches!(self, Kind::Sampled | Kind::Counted)
+    }
+}
+
 impl Activity {
     /// Whether it is between two calls and in no known function: nothing tells it from other such
     /// stretches than the calls around it, which may differ between ranks.
@@ -54,7 +64,7 @@ impl Activity {
         match self.kind {
             Kind::Computation => !self.is_in_function(),
             Kind::Blocked | Kind::Preempted | Kind::Kernel => true,
-            Kind::Io | Kind::Call | Kind::Latency | Kind::Sampled => false,
+            Kind::Io | Kind::Call | Kind::Latency | Kind::Sampled | Kind::Counted => false,
         }
     }
 
@@ -71,7 +81,7 @@ impl Activity {
             Kind::Blocked => Some(1),
             Kind::Preempted => Some(2),
             Kind::Kernel => Some(3),
-            Kind::Sampled => None,
+            Kind::Sampled | Kind::Counted => None,
             _ => (as_whole || self.is_stretch()).then_some(0),
         }
     }
@@ -144,6 +154,8 @@ pub struct Activities {
     of_sampled: FxHashMap<u32, Option<u32>>,
     /// Stretches, with functions in which there were samples.
     sampled_in: FxHashSet<(u32, PathKey)>,
+    /// Those of counters.
+    pub(super) counters: Numbers,
 }
 
 /// What a call's record tells of the time before it.
@@ -160,7 +172,7 @@ pub struct Told<'a> {
 impl<'a> Told<'a> {
     /// Whether the time is computation in no known function.
     pub fn is_nothing(&self) -> bool {
-        self.computed.is_empty() && self.beside == Beside::default()
+        self.computed.is_empty() && self.beside.is_work()
     }
 
     /// By the record of a call with extension records. What is beside computation counts as such
@@ -273,7 +285,7 @@ impl Activities {
         mut time: i64,
         mut part: impl FnMut(u32, i64),
     ) {
-        if told.beside != Beside::default() {
+        if !told.beside.is_work() {
             let Beside {
                 blocked,
                 preempted,

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind, Shared, site};
+use crate::roots::counters::{self, InCounters};
 use crate::roots::excess::{self, Other};
 use crate::roots::functions::InFunctions;
 use crate::roots::samples;
@@ -86,7 +87,8 @@ impl Sweep<'_> {
                 let (mut more, mut wholes): (Vec<More>, Vec<i64>) = (Vec::new(), Vec::new());
                 let mut known: Vec<Source> = Vec::with_capacity(count);
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
-                let mut in_functions = InFunctions::default();
+                let (mut in_functions, mut in_counters) =
+                    (InFunctions::default(), InCounters::default());
                 for (blame, times) in &walker.blames {
                     other.clear();
                     let first = known.len();
@@ -109,7 +111,9 @@ impl Sweep<'_> {
                     let sums = (&mut more, &mut wholes);
                     let count = excess::of(activities, times, other, as_whole, sums);
                     let own = (times, functions);
-                    samples::add(activities, own, other, &more[begin..], &mut in_functions);
+                    let longer = &more[begin..];
+                    samples::add(activities, own, other, longer, &mut in_functions);
+                    counters::of_wait(activities, times, other, longer, &mut in_counters);
                     blames.push(Blame {
                         count,
                         sources: (known.len() - first) as u32,
@@ -117,19 +121,21 @@ impl Sweep<'_> {
                         ..*blame
                     });
                 }
-                (blames, (more, wholes), (known, charged), in_functions)
+                let beside = (in_functions, in_counters);
+                (blames, (more, wholes), (known, charged), beside)
             });
         let compared: Vec<_> = compared.collect();
         let mut is_charged = vec![false; sources.len()];
-        for (walker, (blames, (more, wholes), (known, charged), in_functions)) in
+        for (walker, (blames, (more, wholes), (known, charged), beside)) in
             self.walkers.iter_mut().zip(compared)
         {
             for (more, &time) in more.iter().zip(&wholes) {
                 walker.did_longer(more, time);
             }
-            for (at, sampled) in in_functions {
+            for (at, sampled) in beside.0 {
                 walker.in_functions.entry(at).or_default().add(&sampled);
             }
+            counters::merge(&mut walker.in_counters, beside.1);
             for number in charged {
                 is_charged[number as usize] = true;
             }

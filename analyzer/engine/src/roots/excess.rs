@@ -1,7 +1,7 @@
 //! What the late location of a wait did longer than the waiting one since both last synchronised.
 
 use crate::basics::ends::NONE;
-use crate::roots::activities::{Activities, Kind};
+use crate::roots::activities::Activities;
 use crate::wire::links::{More, Wholes};
 
 /// Times of the waiting location, or their means of several, by the agent's number of the activity.
@@ -61,8 +61,9 @@ impl Other {
         numbers.map(|&number| (number, self.times[number as usize]))
     }
 
+    /// The sum of one activity.
     #[inline]
-    fn of(&self, number: u32) -> i64 {
+    pub fn of(&self, number: u32) -> i64 {
         self.times.get(number as usize).copied().unwrap_or(0)
     }
 }
@@ -88,7 +89,7 @@ pub fn of(
     times.resize(first + own.len(), 0);
     let mut end = 0;
     let is_cause =
-        |(activity, _): &&(u32, i64)| activities.list[*activity as usize].kind != Kind::Sampled;
+        |(activity, _): &&(u32, i64)| activities.list[*activity as usize].kind.is_cause();
     for &(activity, time) in own.iter().filter(is_cause) {
         let more = time - other.of(activities.shared[activity as usize]);
         // Without a branch: what took longer is hard to predict.
