@@ -58,8 +58,8 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
                 .collect::<Vec<_>>(),
         )
     }));
-    let samples = sampling(&bench, rounds, &mut outcome.raw)?;
-    outcome.table(samples);
+    let computing = computing(&bench, rounds, &mut outcome.raw)?;
+    outcome.table(computing);
     let mut parts = Table::new("ns that every call takes at least", &["part", "ns"]);
     let mut part = |name: &str, values: Vec<f64>| {
         parts.row([name.to_owned(), format!("{:.1}", least(&values))]);
@@ -73,23 +73,36 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
     Ok(())
 }
 
-/// What samples add to a program that computes most of the time.
-fn sampling(bench: &Bench, rounds: usize, raw: &mut Vec<(String, Vec<f64>)>) -> Result<Table> {
-    let variants = [
-        Variant::Bare,
-        Variant::Collector(16),
-        Variant::Sampled("perf"),
-        Variant::Sampled("signal"),
-    ];
+/// Settings of what is known of the time between calls.
+const BETWEEN: [Variant; 6] = [
+    Variant::Bare,
+    Variant::With("calls alone", &[("LAGGARD_PROCESSOR_TIME", "0")]),
+    Variant::With("off the processor", &[("LAGGARD_COUNTERS", "off")]),
+    Variant::With(
+        "two counters by the kernel",
+        &[("LAGGARD_COUNTERS", "page-faults,task-clock")],
+    ),
+    Variant::With(
+        "100 Hz by perf",
+        &[("LAGGARD_SAMPLE_HZ", "100"), ("LAGGARD_SAMPLE_BY", "perf")],
+    ),
+    Variant::With(
+        "100 Hz by signal",
+        &[
+            ("LAGGARD_SAMPLE_HZ", "100"),
+            ("LAGGARD_SAMPLE_BY", "signal"),
+        ],
+    ),
+];
+
+/// What is added to a program that computes most of the time, by what is asked of that time.
+fn computing(bench: &Bench, rounds: usize, raw: &mut Vec<(String, Vec<f64>)>) -> Result<Table> {
     let title = format!(
-        "samples of a program that computes: processor time of the whole loop, medians of {rounds} rounds"
+        "a program that computes: processor time of the whole loop, medians of {rounds} rounds"
     );
     let mut table = Table::new(&title, &["variant", "ms per step", "more than bare"]);
     let mut bare = None;
-    for (runs, variant) in runs(bench, COMPUTE, &variants, rounds)?
-        .iter()
-        .zip(variants)
-    {
+    for (runs, variant) in runs(bench, COMPUTE, &BETWEEN, rounds)?.iter().zip(BETWEEN) {
         let times: Vec<f64> = runs.iter().map(|sample| sample.cpu_ns / 1e6).collect();
         let time = median(&times);
         let more = 100.0 * (time / *bare.get_or_insert(time) - 1.0);

@@ -81,8 +81,8 @@ pub enum Variant {
     Bare,
     /// The collector with call paths of this many frames.
     Collector(u32),
-    /// The collector with the usual samples, taken in this way.
-    Sampled(&'static str),
+    /// The collector with these settings: its name, and variables with their values.
+    With(&'static str, &'static [(&'static str, &'static str)]),
     /// EZTrace.
     EzTrace,
 }
@@ -93,7 +93,7 @@ impl Variant {
         match self {
             Variant::Bare => "bare".to_owned(),
             Variant::Collector(depth) => format!("depth {depth}"),
-            Variant::Sampled(way) => format!("100 Hz by {way}"),
+            Variant::With(name, _) => name.to_owned(),
             Variant::EzTrace => "eztrace".to_owned(),
         }
     }
@@ -174,7 +174,7 @@ impl Bench {
         let mut command = process::mpirun(program.ranks);
         match variant {
             Variant::Bare => {}
-            Variant::Collector(_) | Variant::Sampled(_) => {
+            Variant::Collector(_) | Variant::With(..) => {
                 let set = |name: &str, value: &OsStr| {
                     let mut variable = std::ffi::OsString::from(name);
                     variable.push("=");
@@ -188,9 +188,10 @@ impl Bench {
                 if let Variant::Collector(depth) = variant {
                     command.arg(set("LAGGARD_CALLPATH_DEPTH", depth.to_string().as_ref()));
                 }
-                if let Variant::Sampled(way) = variant {
-                    command.arg(set("LAGGARD_SAMPLE_HZ", "100".as_ref()));
-                    command.arg(set("LAGGARD_SAMPLE_BY", way.as_ref()));
+                if let Variant::With(_, settings) = variant {
+                    for (name, value) in settings {
+                        command.arg(set(name, value.as_ref()));
+                    }
                 }
             }
             Variant::EzTrace => {

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::counters::{self, Wanted};
 use crate::log::Level;
 
 /// What is recorded.
@@ -61,6 +62,8 @@ pub struct Options {
     pub posix_io: bool,
     /// Whether it is told what stretches of computation were beside work.
     pub processor_time: bool,
+    /// What is counted in them.
+    pub counters: Wanted,
     /// Samples of the call stack per second on the processor; 0 = none.
     pub sample_hz: u32,
     /// How they are taken.
@@ -87,6 +90,7 @@ impl Default for Options {
             paused: false,
             posix_io: true,
             processor_time: true,
+            counters: Wanted::Auto,
             sample_hz: 0,
             sample_by: SampleBy::Best,
             threads: true,
@@ -205,6 +209,29 @@ const ROWS: &[Row] = &[
             Some(())
         },
         show: |options| u8::from(options.processor_time).to_string(),
+    },
+    Row {
+        name: "LAGGARD_COUNTERS",
+        values: "auto, off, or up to six of perf's events, as cache-misses,page-faults,r01c2",
+        set: |options, value| {
+            options.counters = match value.to_str()? {
+                "auto" => Wanted::Auto,
+                "off" => Wanted::Off,
+                names => {
+                    let mut names: Vec<_> = names.split(',').map(str::trim).collect();
+                    names.dedup();
+                    let are_known = names.iter().all(|name| counters::find(name).is_some());
+                    let names = (are_known && names.len() <= Wanted::MOST).then_some(names)?;
+                    Wanted::Named(names.into_iter().map(str::to_owned).collect())
+                }
+            };
+            Some(())
+        },
+        show: |options| match &options.counters {
+            Wanted::Auto => "auto".to_owned(),
+            Wanted::Off => "off".to_owned(),
+            Wanted::Named(names) => names.join(","),
+        },
     },
     Row {
         name: "LAGGARD_SAMPLE_HZ",

@@ -208,6 +208,7 @@ fn record(
         depth: options.callpath_depth,
         records: options.mode == Mode::Trace,
         processor_time: options.processor_time,
+        counters: options.counters.clone(),
         sampling: (options.sample_hz > 0).then_some(Wanted {
             hz: options.sample_hz,
             by: options.sample_by,

@@ -65,6 +65,10 @@ struct State {
     last: u64,
     /// Requests of a call whose last record is still to come.
     parts: Vec<Signature>,
+    /// Metrics of the location's counters, and their sums.
+    counters: Vec<(u32, u64)>,
+    /// Whether the sums are to be written before the next call.
+    has_counted: bool,
     /// The groups of the open epochs, by window and whether it is an exposure.
     epochs: FxHashMap<(u32, bool), u32>,
 }
@@ -76,6 +80,9 @@ impl Writer<'_> {
         let mut state = State::default();
         let paths = location.definitions.call_path_count();
         state.paths.resize(paths, None);
+        let counters = location.definitions.properties("counter").into_iter();
+        let counters = counters.map(|name| (self.names.metric(name.as_bytes()), 0));
+        state.counters = counters.collect();
         let mut written = Ok(());
         Calls::new(location).read(|item| {
             let Item::Call(_, event, known) = item else {
@@ -168,6 +175,12 @@ impl Writer<'_> {
             kernel: length_ns(event.beside.kernel),
             ..event.beside
         };
+        for (at, count) in event.beside.counted.iter() {
+            if let Some((_, sum)) = state.counters.get_mut(at) {
+                *sum = sum.saturating_add(count);
+                state.has_counted = true;
+            }
+        }
         let slept = match off {
             Some(_) => told.in_vain(off),
             None => told,
@@ -231,6 +244,11 @@ impl Writer<'_> {
         for region in &around[same..] {
             self.put(state.last, &Event::Enter(*region))?;
             state.stack.push(*region);
+        }
+        if std::mem::take(&mut state.has_counted) {
+            for &(metric, sum) in &state.counters {
+                self.put(state.last, &Event::Metric(metric, sum))?;
+            }
         }
         Ok(())
     }

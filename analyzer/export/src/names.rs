@@ -32,6 +32,18 @@ pub struct Names {
 }
 
 impl Names {
+    /// The number of a counter's metric.
+    pub fn metric(&mut self, name: &[u8]) -> u32 {
+        let name = self.string(name);
+        let metrics = &mut self.defined.metrics;
+        let known = metrics.iter().position(|&known| known == name);
+        let at = known.unwrap_or_else(|| {
+            metrics.push(name);
+            metrics.len() - 1
+        });
+        at as u32
+    }
+
     /// The number of a text.
     pub fn string(&mut self, text: &[u8]) -> u32 {
         if let Some(&number) = self.strings.get(text) {

@@ -107,6 +107,7 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
     definitions.properties = names.properties;
     definitions.strings = names.defined.strings;
     definitions.regions = names.defined.regions;
+    definitions.metrics = names.defined.metrics;
     archive
         .finish(&definitions, &markers)
         .with_context(|| format!("{}: cannot write the archive", output.display()))?;

@@ -1,5 +1,6 @@
 //! The time line: a Perfetto trace.
 
+mod between;
 mod chains;
 mod links;
 mod path;
@@ -11,6 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
+use between::Between;
 use chains::Cause;
 use laggard_engine::events::{Events, NONE, Operation, Outcome};
 use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
@@ -89,6 +91,7 @@ pub fn perfetto(
         places: events.call_paths.iter().map(|path| path.short()).collect(),
         paths: events.call_paths.iter().map(|path| path.text()).collect(),
         waits: 0,
+        between: Between::default(),
     };
     line.tracks(&drawn)?;
     for (at, drawn) in drawn.iter().enumerate() {
@@ -208,6 +211,7 @@ struct TimeLine<'e, W> {
     places: Vec<String>,
     paths: Vec<String>,
     waits: u64,
+    between: Between,
 }
 
 impl<W: Write + Send + 'static> TimeLine<'_, W> {
@@ -270,9 +274,20 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         // Signatures have other numbers at each location.
         self.calls.clear();
         let mut result = Ok(());
+        // When the call before returned.
+        let mut since: Option<i64> = None;
+        self.begin_between(at);
         let mut on_path = self.path.follow(at);
         self.root_causes(at)?;
         events.operations(at).read(|operation| {
+            let before = since.unwrap_or(operation.enter);
+            since = Some(before.max(operation.leave));
+            if selection.has_time(before, operation.enter) {
+                result = self.stretch(at, operation, before);
+            }
+            if result.is_err() {
+                return ControlFlow::Break(());
+            }
             if !selection.has_call(operation) {
                 // Calls are in the order of their ends, so none follows.
                 return match operation.enter >= selection.until {

@@ -2,6 +2,7 @@
 
 mod found;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -11,8 +12,8 @@ use laggard_patterns::PatternId;
 use laggard_report::Report;
 use laggard_report::units::plural;
 use laggard_tables::trace::{
-    CallPathRow, Dictionaries, Encoded, Encoder, Format, GroupRow, Key, LocationRow, OperationRow,
-    ProfileRow, RegionRow, Rows, Tables,
+    CallPathRow, CounterRow, Dictionaries, Encoded, Encoder, Format, GroupRow, Key, LocationRow,
+    OperationRow, ProfileRow, RegionRow, Rows, SampleRow, StretchRow, Table, Tables,
 };
 use laggard_trace::PEER_ANY;
 use laggard_trace::calls::{self, Call, GenericType, user};
@@ -90,6 +91,7 @@ fn dictionaries(events: &Events) -> Dictionaries {
     let types = GenericType::ALL.into_iter().map(GenericType::name);
     texts.add(&["type"], types.chain(["unknown"]));
     texts.add(&["outcome"], OUTCOMES);
+    texts.add(&["counter"], counters(events));
     texts.add(&["kind"], KINDS);
     texts.add(&["region_kind"], RegionKind::ALL.map(RegionKind::name));
     texts.add(
@@ -98,6 +100,12 @@ fn dictionaries(events: &Events) -> Dictionaries {
     );
     texts.add(&["pattern"], PatternId::ALL.iter().map(|id| id.id()));
     texts
+}
+
+/// Names of all counters.
+fn counters(events: &Events) -> BTreeSet<String> {
+    let all = 0..events.locations();
+    all.flat_map(|at| events.counters(at)).collect()
 }
 
 fn type_key(call: Option<&'static Call>) -> Key {
@@ -159,8 +167,66 @@ struct Lane<'e> {
     thread: u32,
     operations: Operations<'e>,
     rows: Rows<OperationRow>,
+    between: Between,
     count: Count,
     has_more: bool,
+}
+
+/// What is told of the times between calls.
+#[derive(Default)]
+struct Between {
+    /// Keys of the location's counters.
+    keys: Vec<Key>,
+    stretches: Rows<StretchRow>,
+    counters: Rows<CounterRow>,
+    samples: Rows<SampleRow>,
+}
+
+impl Between {
+    fn push(
+        &mut self,
+        events: &Events,
+        (at, rank, thread): (usize, u32, u32),
+        operation: &Operation,
+    ) {
+        let number = operation.number;
+        let counted = events.counted(at, operation);
+        let [blocked_ns, preempted_ns, kernel_ns] = operation.beside;
+        let [minor_faults, major_faults] = operation.faults();
+        if counted.is_some() || operation.beside != [0; 3] || operation.faults() != [0; 2] {
+            self.stretches.push(StretchRow {
+                rank,
+                thread,
+                number,
+                blocked_ns,
+                preempted_ns,
+                kernel_ns,
+                minor_faults,
+                major_faults,
+                counted_ns: counted.map(|(_, time)| time),
+            });
+        }
+        for (at, count) in counted.iter().flat_map(|(counts, _)| counts.iter()) {
+            if let Some(&counter) = self.keys.get(at) {
+                self.counters.push(CounterRow {
+                    rank,
+                    thread,
+                    number,
+                    counter,
+                    count,
+                });
+            }
+        }
+        for (call_path, time_ns) in events.moments(at, operation) {
+            self.samples.push(SampleRow {
+                rank,
+                thread,
+                number,
+                time_ns,
+                call_path,
+            });
+        }
+    }
 }
 
 impl<'e> Lane<'e> {
@@ -172,16 +238,21 @@ impl<'e> Lane<'e> {
             thread: place.thread,
             operations: events.operations(at),
             rows: Rows::default(),
+            between: Between {
+                keys: keys(events, at),
+                ..Between::default()
+            },
             count: Count::default(),
             has_more: true,
         }
     }
 
     /// Reads and encodes the next row group.
-    fn next(&mut self, encoder: &Encoder) -> Result<Option<Encoded>> {
-        let (rank, thread) = (self.rank, self.thread);
-        let (rows, count) = (&mut self.rows, &mut self.count);
+    fn next(&mut self, events: &Events, encoder: &Encoder) -> Result<Option<Encoded>> {
+        let (at, rank, thread) = (self.at, self.rank, self.thread);
+        let (rows, count, between) = (&mut self.rows, &mut self.count, &mut self.between);
         self.has_more = self.operations.read(|operation| {
+            between.push(events, (at, rank, thread), operation);
             rows.push(operation_row(rank, thread, operation));
             count.rows += 1;
             count.calls += u64::from(operation.calls);
@@ -194,9 +265,49 @@ impl<'e> Lane<'e> {
     }
 }
 
+/// The keys of a location's counters.
+fn keys(events: &Events, at: usize) -> Vec<Key> {
+    let all: Vec<String> = counters(events).into_iter().collect();
+    let names = events.counters(at).into_iter();
+    let key = |name: String| Key(all.binary_search(&name).unwrap_or(0) as u32);
+    names.map(key).collect()
+}
+
+/// The tables of [`Between`].
+struct BetweenTables {
+    stretches: Table,
+    counters: Table,
+    samples: Table,
+}
+
+impl BetweenTables {
+    fn new(tables: &Tables) -> Result<BetweenTables> {
+        Ok(BetweenTables {
+            stretches: tables.table::<StretchRow>()?,
+            counters: tables.table::<CounterRow>()?,
+            samples: tables.table::<SampleRow>()?,
+        })
+    }
+
+    /// Writes the rows of a location if there are enough, or at its `end`.
+    fn write(&mut self, rows: &mut Between, end: bool) -> Result<()> {
+        rows.stretches.flush(&mut self.stretches, end)?;
+        rows.counters.flush(&mut self.counters, end)?;
+        Ok(rows.samples.flush(&mut self.samples, end)?)
+    }
+
+    fn finish(self) -> Result<()> {
+        for table in [self.stretches, self.counters, self.samples] {
+            table.finish()?;
+        }
+        Ok(())
+    }
+}
+
 /// The calls of all locations, some locations at a time; a row group holds one location.
 fn operations(tables: &Tables, events: &Events) -> Result<Vec<Count>> {
     let mut table = tables.table::<OperationRow>()?;
+    let mut between = BetweenTables::new(tables)?;
     let encoder = table.encoder();
     let mut counts = vec![Count::default(); events.locations()];
     let mut waiting = 0..events.locations();
@@ -209,19 +320,21 @@ fn operations(tables: &Tables, events: &Events) -> Result<Vec<Count>> {
         }
         let encoded: Vec<_> = lanes
             .par_iter_mut()
-            .map(|lane| lane.next(&encoder))
+            .map(|lane| lane.next(events, &encoder))
             .collect();
         for encoded in encoded {
             if let Some(encoded) = encoded? {
                 table.write(encoded)?;
             }
         }
-        for lane in &lanes {
+        for lane in &mut lanes {
             counts[lane.at] = lane.count;
+            between.write(&mut lane.between, !lane.has_more)?;
         }
         lanes.retain(|lane| lane.has_more);
     }
     table.finish()?;
+    between.finish()?;
     Ok(counts)
 }
 

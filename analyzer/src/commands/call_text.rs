@@ -102,6 +102,7 @@ pub fn write(
         preempted,
         kernel,
         faults: [minor, major],
+        ref counted,
     } = event.beside;
     for (name, ticks) in [
         ("blocked", blocked),
@@ -115,6 +116,14 @@ pub fn write(
     for (name, number) in [("minor_faults", minor), ("major_faults", major)] {
         if number > 0 {
             write!(out, " {name}={number}")?;
+        }
+    }
+    if !counted.is_empty() {
+        write!(out, " counted_us={:.3}", microseconds(counted.time))?;
+        let names = definitions.properties("counter");
+        for (at, count) in counted.iter() {
+            let name = names.get(at).map_or("unknown", |name| name);
+            write!(out, " {name}={count}")?;
         }
     }
     for (path, ticks) in &event.sampled {

@@ -115,6 +115,9 @@ fn head(text: &mut String, trace: &Trace) {
     if let Some(samples) = samples(trace) {
         item("Samples", &samples);
     }
+    if let Some(counters) = counters(trace) {
+        item("Counters", &counters);
+    }
 }
 
 /// How many samples there are, and how they were taken.
@@ -130,6 +133,22 @@ fn samples(trace: &Trace) -> Option<String> {
     }
     let ways: Vec<String> = ways.into_iter().collect();
     (!ways.is_empty()).then(|| format!("{}, by {}", count(sum), ways.join(" and ")))
+}
+
+/// What was counted, and what was not.
+fn counters(trace: &Trace) -> Option<String> {
+    let all = |key: &'static str| -> BTreeSet<String> {
+        let locations = trace.locations.iter();
+        locations
+            .flat_map(|traced| traced.location.definitions.properties(key))
+            .collect()
+    };
+    let (counted, not) = (all("counter"), all("not_counted"));
+    let mut parts: Vec<String> = counted.into_iter().collect();
+    let not = not.into_iter().chain(all("no_counter"));
+    let not = not.map(|why| format!("not {why}"));
+    parts.extend(not);
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// All hosts, or the first few.

@@ -185,6 +185,15 @@ impl Calls {
         self.beside.kernel += kernel;
     }
 
+    /// Before its next call, counters count so much in work of `time` ns.
+    pub fn counts(&mut self, time: u64, counts: &[u64]) {
+        let counted = &mut self.beside.counted;
+        counted.time += time;
+        for (at, count) in counts.iter().enumerate() {
+            counted.set(at, Some(*count));
+        }
+    }
+
     /// A call.
     pub fn call(&mut self, line: u32, signature: Signature, enter: u64, leave: u64) {
         self.unprofiled(line, signature, enter, leave);

@@ -11,44 +11,15 @@ use std::time::Duration;
 
 use super::store::{STACK, Store};
 use crate::clock;
+use crate::perf::{self, Attributes, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, SOFTWARE, TASK_CLOCK};
 
 /// Pages of the ring, most first: a user may lock few. One sample takes a little more than one.
 const PAGES: [usize; 4] = [64, 32, 16, 8];
 
-/// The kernel's `struct perf_event_attr`, version 5.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint: u32,
-    config1: u64,
-    config2: u64,
-    branches: u64,
-    user_registers: u64,
-    user_stack: u32,
-    clock: i32,
-    registers: u64,
-    watermark: u32,
-    depth: u16,
-    reserved: u16,
-}
-
-const SOFTWARE: u32 = 1;
-const TASK_CLOCK: u64 = 1;
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_USER_REGISTERS: u64 = 1 << 12;
 const SAMPLE_USER_STACK: u64 = 1 << 13;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const USE_CLOCK: u64 = 1 << 25;
-const CLOSE_ON_EXEC: u64 = 1 << 3;
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
 
@@ -84,7 +55,6 @@ impl Ring {
     pub fn open(period: Duration) -> io::Result<Ring> {
         let attributes = Attributes {
             kind: SOFTWARE,
-            size: size_of::<Attributes>() as u32,
             config: TASK_CLOCK,
             period: period.as_nanos() as u64,
             sample_type: SAMPLE_TIME | SAMPLE_USER_REGISTERS | SAMPLE_USER_STACK,
@@ -94,26 +64,11 @@ impl Ring {
             clock: libc::CLOCK_MONOTONIC,
             ..Attributes::default()
         };
-        // SAFETY: a valid structure. The calling thread, on any processor, in no group.
-        let file = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                0,
-                -1,
-                -1,
-                CLOSE_ON_EXEC,
-            )
-        };
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let ring = PAGES
-            .iter()
-            .find_map(|&pages| Ring::map(file as i32, pages));
+        let file = perf::open(&attributes, None)?;
+        let ring = PAGES.iter().find_map(|&pages| Ring::map(file, pages));
         let error = io::Error::last_os_error();
-        // SAFETY: opened here. A map keeps the event.
-        unsafe { libc::syscall(libc::SYS_close, file) };
+        // A map keeps the event.
+        perf::close(file);
         ring.ok_or(error)
     }
 

@@ -1,6 +1,7 @@
 //! Definitions that a location's records refer to, written to its file at their first use.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -8,9 +9,11 @@ use laggard_callpath::ModuleId;
 use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{ClockPoint, Communicator, Definition, Frame, Neighbours};
 
-use super::Stream;
+use super::{Settings, Stream};
+use crate::counters::{self, Counters};
 use crate::ffi::MPI_Group;
 use crate::groups::{self, Group, Kind};
+use crate::log;
 
 impl Stream {
     /// Defines a communicator, window or file, unless the file already does.
@@ -119,6 +122,53 @@ impl Stream {
         if let Some(ns) = self.stretches.least_ns() {
             self.properties(&[("least_stretch_ns", ns.to_string().into_bytes())]);
         }
+    }
+
+    /// Names what is counted, and says what is not: once for the whole run on the terminal, too.
+    pub(super) fn define_counters(
+        &mut self,
+        missing: &[(String, io::Error)],
+        (settings, thread): (&Settings, u32),
+    ) {
+        let names = self.stretches.counters().map_or(&[][..], Counters::names);
+        let named = names
+            .iter()
+            .map(|name| ("counter", name.clone().into_bytes()));
+        let mut properties: Vec<_> = named.collect();
+        let (mut wanted, mut usual) = (Vec::new(), Vec::new());
+        for (name, error) in missing {
+            let text = format!("{name}: {}", counters::reason(error));
+            let (key, texts) = match settings.counters.names(name) {
+                true => ("not_counted", &mut wanted),
+                false => ("no_counter", &mut usual),
+            };
+            properties.push((key, text.clone().into_bytes()));
+            texts.push(text);
+        }
+        if (settings.header.rank, thread) == (0, 0) {
+            if !wanted.is_empty() {
+                log::warning!("not counted: {}", wanted.join("; "));
+            }
+            if !usual.is_empty() {
+                log::info!("no hardware counters here: {}", usual.join("; "));
+            }
+        }
+        self.properties(&properties);
+    }
+
+    /// Says which counters others had for some of the time.
+    pub(super) fn end_counters(&mut self) {
+        let Some(counters) = self.stretches.counters() else {
+            return;
+        };
+        let shares = counters.names().iter().zip(counters.ran);
+        let shares = shares.filter(|(_, (enabled, running))| running < enabled);
+        let shares = shares.map(|(name, (enabled, running))| {
+            let share = running as f64 / enabled as f64;
+            ("counter_ran", format!("{name} {share:.3}").into_bytes())
+        });
+        let shares: Vec<_> = shares.collect();
+        self.properties(&shares);
     }
 
     /// Writes clock points.

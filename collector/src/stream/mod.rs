@@ -20,6 +20,7 @@ use laggard_trace::{
 use crate::call::guarded;
 use crate::clock;
 use crate::constants::Handle;
+use crate::counters::{self, Counters};
 use crate::ffi::{MPI_Comm, MPI_Datatype};
 use crate::groups::{self, Group, Kind, Lately, Pes};
 use crate::hash::{FastMap, FastSet};
@@ -59,6 +60,8 @@ pub struct Settings {
     pub records: bool,
     /// Whether it is told what stretches of computation were beside work.
     pub processor_time: bool,
+    /// What is counted in them.
+    pub counters: counters::Wanted,
     /// Samples of stretches of computation.
     pub sampling: Option<Wanted>,
 }
@@ -132,6 +135,11 @@ impl Stream {
         if !settings.records {
             writer.open_call().note_incomplete();
         }
+        let told = settings.records && settings.processor_time;
+        let (counters, missing) = match told {
+            true => Counters::start(&settings.counters),
+            false => (None, Vec::new()),
+        };
         *stream = Some(Stream {
             writer,
             records: settings.records,
@@ -139,8 +147,9 @@ impl Stream {
             polling_gap: clock::ticks(POLLING_GAP),
             polling_longest: clock::ticks(POLLING_LONGEST),
             stretches: Stretches::new(
-                settings.records && settings.processor_time,
+                told,
                 settings.records && settings.sampling.is_some(),
+                counters,
             ),
             samples: None,
             polling: Polling::default(),
@@ -162,6 +171,9 @@ impl Stream {
             defined: FastSet::default(),
             peers: FastMap::default(),
         });
+        if let Some(stream) = stream {
+            stream.define_counters(&missing, (settings, thread));
+        }
         if let (Some(stream), Some(wanted)) =
             (stream, settings.sampling.filter(|_| settings.records))
         {
@@ -519,7 +531,7 @@ impl Stream {
         if self.records {
             self.recorded += 1;
             let mut all: Vec<Record> = before.extensions().collect();
-            self.add_samples(&mut all);
+            self.add_samples(enter, &mut all);
             all.extend_from_slice(extensions);
             self.writer.push_extended(&all, enter, leave, signature);
         }
@@ -543,7 +555,7 @@ impl Stream {
             false => 0,
         };
         let mut extensions: Vec<Record> = p.before.extensions().collect();
-        self.add_samples_before_looks(&mut extensions);
+        self.add_samples_before_looks(p.enter, &mut extensions);
         if p.count > 1 {
             let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
             extensions.push(repeated);
@@ -661,6 +673,7 @@ impl Stream {
         self.flush_polling(None);
         let processor_ns = self.stretches.processor_ns();
         self.end_samples();
+        self.end_counters();
         let profile = self.signatures.profile.entries();
         // Small blocks: the reserve of memory must suffice for one.
         for entries in profile.chunks(256) {

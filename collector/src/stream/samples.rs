@@ -1,7 +1,7 @@
 //! Samples of stretches of computation: unwound at the end of the stretch, and written with the
 //! call that ends it.
 
-use laggard_trace::{Extension, Record};
+use laggard_trace::{Extension, MOMENT, Record};
 
 use super::Stream;
 use crate::log;
@@ -10,10 +10,33 @@ use crate::sampling::{Sampler, Wanted};
 /// The samples of a location.
 pub struct Samples {
     sampler: Sampler,
-    /// By call path: ticks that samples stand for, of stretches that no record tells of yet.
-    pending: Vec<(u32, u64)>,
-    /// The same, of the stretch before the looks that are not in the trace yet.
-    before_looks: Vec<(u32, u64)>,
+    /// Of stretches that no record tells of yet.
+    pending: Taken,
+    /// Of the stretch before the looks that are not in the trace yet.
+    before_looks: Taken,
+}
+
+/// Samples that are not in the trace yet.
+#[derive(Default)]
+struct Taken {
+    /// By call path: ticks that they stand for.
+    sums: Vec<(u32, u64)>,
+    /// Call path and time of each.
+    moments: Vec<(u32, u64)>,
+}
+
+impl Taken {
+    fn add(&mut self, path: u32, ticks: u64) {
+        match self.sums.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, sum)) => *sum = sum.saturating_add(ticks),
+            None => self.sums.push((path, ticks)),
+        }
+    }
+
+    fn append(&mut self, other: &mut Taken) {
+        self.sums.append(&mut other.sums);
+        self.moments.append(&mut other.moments);
+    }
 }
 
 impl Samples {
@@ -23,15 +46,20 @@ impl Samples {
     }
 }
 
-/// As extension records, in the order of call paths.
-fn records(samples: &mut Vec<(u32, u64)>, to: &mut Vec<Record>) {
-    samples.sort_unstable();
-    for (path, mut ticks) in samples.drain(..) {
+/// As extension records of a call that was entered then: in the order of call paths, then of time.
+fn records(samples: &mut Taken, enter: u64, to: &mut Vec<Record>) {
+    samples.sums.sort_unstable();
+    for (path, mut ticks) in samples.sums.drain(..) {
         while ticks > 0 {
             let part = u32::try_from(ticks).unwrap_or(u32::MAX);
             ticks -= u64::from(part);
             to.push(Record::extension(Extension::Sampled, path, part));
         }
+    }
+    for (path, time) in samples.moments.drain(..) {
+        let before = enter.saturating_sub(time) / MOMENT;
+        let before = u32::try_from(before).unwrap_or(u32::MAX);
+        to.push(Record::extension(Extension::SampledAt, path, before));
     }
 }
 
@@ -45,8 +73,8 @@ impl Stream {
                 self.properties(&[hz, ("sampled_by", way)]);
                 self.samples = Some(Box::new(Samples {
                     sampler,
-                    pending: Vec::new(),
-                    before_looks: Vec::new(),
+                    pending: Taken::default(),
+                    before_looks: Taken::default(),
                 }));
             }
             Err(error) => {
@@ -65,12 +93,10 @@ impl Stream {
         let pending = &mut samples.pending;
         samples.sampler.take(since, |sample, ticks| {
             let path = tracer.capture_moment(&sample.moment(), depth.max(1));
-            match pending.iter_mut().find(|(known, _)| *known == path.0) {
-                Some((_, sum)) => *sum = sum.saturating_add(ticks),
-                None => pending.push((path.0, ticks)),
-            }
+            pending.add(path.0, ticks);
+            pending.moments.push((path.0, sample.time));
         });
-        if !pending.is_empty() {
+        if !pending.sums.is_empty() {
             self.stretches.pending = 1;
         }
         if tracer.has_new() {
@@ -102,17 +128,17 @@ impl Stream {
         }
     }
 
-    /// The samples before the looks that go into the trace now.
-    pub(super) fn add_samples_before_looks(&mut self, to: &mut Vec<Record>) {
+    /// The samples before the looks, entered then, that go into the trace now.
+    pub(super) fn add_samples_before_looks(&mut self, enter: u64, to: &mut Vec<Record>) {
         if let Some(samples) = &mut self.samples {
-            records(&mut samples.before_looks, to);
+            records(&mut samples.before_looks, enter, to);
         }
     }
 
-    /// The samples before the call that goes into the trace now.
-    pub(super) fn add_samples(&mut self, to: &mut Vec<Record>) {
+    /// The samples before the call, entered then, that goes into the trace now.
+    pub(super) fn add_samples(&mut self, enter: u64, to: &mut Vec<Record>) {
         if let Some(samples) = &mut self.samples {
-            records(&mut samples.pending, to);
+            records(&mut samples.pending, enter, to);
         }
     }
 

@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use laggard_trace::Beside;
+use laggard_trace::{Beside, Counts};
 
 use crate::clock;
+use crate::counters::Counters;
 
 /// Shortest stretch that is looked at, unless reading takes more than a hundredth of it.
 const LEAST: Duration = Duration::from_micros(20);
@@ -114,12 +115,15 @@ pub struct Stretches {
     fresh: u64,
     /// Whether it is told what stretches were beside work.
     tells: bool,
+    /// What is counted beside that.
+    counters: Option<Box<Counters>>,
 }
 
 impl Stretches {
     /// Begins now. If they are not all `told`, only those after looks that found nothing are. All
-    /// long ones end with a look if they are `sampled`.
-    pub fn new(told: bool, sampled: bool) -> Stretches {
+    /// long ones end with a look if they are `sampled`. `counters` are read together with the use of the
+    /// processor.
+    pub fn new(told: bool, sampled: bool, counters: Option<Box<Counters>>) -> Stretches {
         let (least, oldest) = (clock::ticks(LEAST), clock::ticks(OLDEST));
         let mut stretches = Stretches {
             left: 0,
@@ -137,11 +141,13 @@ impl Stretches {
             usual: [u64::MAX, least],
             fresh: oldest,
             tells: told,
+            counters,
         };
         let mut cost = u64::MAX;
         for _ in 0..TRIES {
             let begin = clock::now();
             stretches.used = Used::now();
+            stretches.count();
             stretches.read = clock::now();
             cost = cost.min(stretches.read.wrapping_sub(begin));
         }
@@ -204,8 +210,20 @@ impl Stretches {
         if self.off >= self.delayed {
             (self.delay, self.off) = (delay_ns(), 0);
         }
+        self.count();
         self.read = clock::now();
         self.left = self.read;
+    }
+
+    /// What was counted since the last reading.
+    fn count(&mut self) -> Counts {
+        let counters = self.counters.as_mut();
+        counters.map_or(Counts::default(), |counters| counters.read())
+    }
+
+    /// The counters of the thread.
+    pub fn counters(&self) -> Option<&Counters> {
+        self.counters.as_deref()
     }
 
     /// Looks at the stretch that ends now. Returns when the look was over.
@@ -215,6 +233,7 @@ impl Stretches {
         if !self.tells && self.least == self.usual[0] {
             return self.begin();
         }
+        let counted = self.count();
         let used = Used::now();
         let before = std::mem::replace(&mut self.used, used);
         // Clocks of two processors may differ by some ticks.
@@ -223,6 +242,7 @@ impl Stretches {
             self.left.saturating_sub(self.read),
         );
         let mut beside = beside(&before, &used, stretch, doubt);
+        beside.counted = in_stretch(counted, stretch, doubt);
         self.off += off(&before, &used, now.saturating_sub(self.read));
         if beside.blocked + beside.preempted >= self.delayed {
             let before = std::mem::replace(&mut self.delay, delay_ns());
@@ -231,6 +251,10 @@ impl Stretches {
                 beside = split(&beside, delay, self.off);
             }
             self.off = 0;
+        }
+        if !beside.counted.is_empty() {
+            let away = beside.blocked + beside.preempted + beside.kernel;
+            beside.counted.time = stretch.saturating_sub(away);
         }
         if beside != Beside::default() {
             self.beside.add(&beside);
@@ -289,6 +313,15 @@ fn split(beside: &Beside, delay: u64, all: u64) -> Beside {
     }
 }
 
+/// What was `counted` between two readings, as far as it is of the stretch that ends with the second one:
+/// its share by time, unless more than half of that was before.
+fn in_stretch(counted: Counts, stretch: u64, doubt: u64) -> Counts {
+    match counted.is_empty() || doubt > stretch {
+        true => counted.without_known(),
+        false => counted.part(stretch, stretch.saturating_add(doubt)),
+    }
+}
+
 /// What so many ticks of `stretch` were beside work, between two readings that are `doubt` ticks longer.
 fn beside(before: &Used, after: &Used, stretch: u64, doubt: u64) -> Beside {
     let ticks = |ns: u64| clock::ticks(Duration::from_nanos(ns));
@@ -313,6 +346,7 @@ fn beside(before: &Used, after: &Used, stretch: u64, doubt: u64) -> Beside {
             true => faults,
             false => [0; 2],
         },
+        counted: Counts::default(),
     }
 }
 
@@ -366,6 +400,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_counted_before_a_stretch_is_not_of_it() {
+        let mut counted = Counts::default();
+        counted.set(0, Some(1200));
+        let of = |stretch, doubt| in_stretch(counted, stretch, doubt).get(0);
+        assert_eq!(of(1000, 0), Some(1200));
+        assert_eq!(of(1000, 200), Some(1000));
+        assert_eq!(of(1000, 1001), None);
+        let mut sum = in_stretch(counted, 1000, 0);
+        sum.add(&in_stretch(counted, 1, 2));
+        assert_eq!(sum.get(0), None);
+        assert_eq!(in_stretch(Counts::default(), 1, 2), Counts::default());
+    }
+
+    #[test]
     fn faults_are_told_with_their_time() {
         let mut after = Used {
             processor: 10_000_000,
@@ -384,7 +432,7 @@ mod tests {
 
     #[test]
     fn sleep_and_work_of_this_thread() {
-        let mut stretches = Stretches::new(true, false);
+        let mut stretches = Stretches::new(true, false, None);
         std::thread::sleep(Duration::from_millis(30));
         let now = clock::now();
         assert!(stretches.is_long(now));
@@ -393,7 +441,7 @@ mod tests {
         let beside = stretches.take();
         assert!(beside.blocked + beside.preempted > slept / 10 * 9);
         assert_eq!(stretches.take(), Beside::default());
-        assert!(Stretches::new(false, true).least_ns().is_none());
+        assert!(Stretches::new(false, true, None).least_ns().is_none());
         assert!(stretches.own.is_some());
     }
 }

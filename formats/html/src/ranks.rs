@@ -1,6 +1,8 @@
 //! Picture of the ranks' time by kind.
 
-use laggard_report::units::duration;
+use std::collections::BTreeSet;
+
+use laggard_report::units::{count, duration};
 use laggard_report::{LocationClass, LocationTimes, Report, words};
 use maud::{Markup, html};
 
@@ -230,6 +232,11 @@ fn numbers(report: &Report, is_all: bool) -> Markup {
     let time = |seconds: f64| {
         html! { td.number data-value=(amount(seconds)) { (duration(seconds)) } }
     };
+    let shown = &report.locations[..report.locations.len().min(LISTED)];
+    let counters: BTreeSet<&str> = shown
+        .iter()
+        .flat_map(|location| location.counters.keys().map(String::as_str))
+        .collect();
     html! {
         details.block {
             summary {
@@ -247,16 +254,25 @@ fn numbers(report: &Report, is_all: bool) -> Markup {
                             th.number scope="col" data-sort="number" { "Synchronisation" }
                             th.number scope="col" data-sort="number" { "I/O" }
                             th.number scope="col" data-sort="number" { "Waiting" }
+                            @for counter in &counters {
+                                th.number scope="col" data-sort="number" { (name(counter)) }
+                            }
                         }
                     }
                     tbody {
-                        @for (at, location) in report.locations.iter().take(LISTED).enumerate() {
+                        @for (at, location) in shown.iter().enumerate() {
                             tr data-number=(at) {
                                 td.number { (location.rank) }
                                 td.number { (location.thread) }
                                 td { (name(&location.host)) }
                                 @for part in times(location) { (time(part)) }
                                 (time(location.wait_s))
+                                @for counter in &counters {
+                                    @match location.counters.get(*counter) {
+                                        Some(&number) => td.number data-value=(number) { (count(number)) },
+                                        None => td.number {},
+                                    }
+                                }
                             }
                         }
                     }

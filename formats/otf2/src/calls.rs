@@ -187,7 +187,7 @@ impl<'a> Calls<'a> {
                 }
             }
             Event::CollectiveBegin | Event::WindowCollectiveBegin => {}
-            Event::Nothing | Event::Program(..) | Event::ProgramEnd => {}
+            Event::Nothing | Event::Metric(..) | Event::Program(..) | Event::ProgramEnd => {}
         }
     }
 

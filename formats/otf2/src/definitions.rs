@@ -168,6 +168,8 @@ pub struct Definitions {
     pub properties: Vec<(u64, u32, u32)>,
     /// Attributes.
     pub attributes: FxHashMap<u32, Attribute>,
+    /// Metrics: names of counters that grow, in order of their numbers.
+    pub metrics: Vec<u32>,
     /// Number of definitions whose number was already defined.
     pub repeated: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use laggard_trace::Beside;
+use laggard_trace::{Beside, Counts};
 
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
 
@@ -115,6 +115,7 @@ impl Told {
             preempted: of(6),
             kernel: of(7),
             faults: [of(8) as u32, (of(8) >> 32) as u32],
+            counted: Counts::default(),
         }
     }
 
@@ -249,6 +250,8 @@ pub enum Event {
     OnTarget(u32, u32),
     /// A call on a window that waits for transfers to one target.
     Flush(u32, u32),
+    /// A metric has a value.
+    Metric(u32, u64),
     /// Recording was switched off or on.
     Measurement(bool),
     /// A collective begins.

@@ -122,6 +122,9 @@ functions! { Writing:
     comm = "OTF2_GlobalDefWriter_WriteComm"(Handle, u32, u32, u32, u32, u32) -> Code;
     inter_comm = "OTF2_GlobalDefWriter_WriteInterComm"(Handle, u32, u32, u32, u32, u32, u32) -> Code;
     window = "OTF2_GlobalDefWriter_WriteRmaWin"(Handle, u32, u32, u32, u32) -> Code;
+    metric_member = "OTF2_GlobalDefWriter_WriteMetricMember"(Handle, u32, u32, u32, u8, u8, u8, u8, i64, u32) -> Code;
+    metric_class = "OTF2_GlobalDefWriter_WriteMetricClass"(Handle, u32, u8, *const u32, u8, u8) -> Code;
+    metric = "OTF2_EvtWriter_Metric"(Handle, Handle, u64, u32, u8, *const u8, *const u64) -> Code;
     enter = "OTF2_EvtWriter_Enter"(Handle, Handle, u64, u32) -> Code;
     leave = "OTF2_EvtWriter_Leave"(Handle, Handle, u64, u32) -> Code;
     send = "OTF2_EvtWriter_MpiSend"(Handle, Handle, u64, u32, u32, u32, u64) -> Code;

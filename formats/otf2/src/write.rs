@@ -10,7 +10,7 @@ use std::ptr;
 use rustc_hash::FxHashMap;
 
 use crate::Error;
-use crate::definitions::Definitions;
+use crate::definitions::{Definitions, LONG};
 use crate::events::{Any, Collective, Event, Message, OneSided, TOLD, Told};
 use crate::library::{Code, Flush, Handle, Otf2, SUCCESS, Writing};
 
@@ -270,6 +270,9 @@ impl ArchiveWriter {
                     (call.group_sync)(to, none, time, LEVEL, window, group)
                 }
                 Event::OnTarget(window, target) => (call.unlock)(to, none, time, window, target, 0),
+                Event::Metric(metric, value) => {
+                    (call.metric)(to, none, time, metric, 1, &LONG, &value)
+                }
                 Event::Program(name, ref arguments) => {
                     let (count, list) = (arguments.len() as u32, arguments.as_ptr());
                     (call.program_begin)(to, none, time, name, count, list)

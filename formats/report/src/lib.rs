@@ -35,7 +35,8 @@ pub use numbers::{percent, ratio, seconds};
 pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingRanks};
 pub use ranks::{has_rank, list_of_ranks, rank_ranges};
 pub use roots::{
-    DelayCosts, RootCause, RootFunction, RootRank, RootShare, RootSite, Victim, WaitClass,
+    DelayCosts, Factors, RootCause, RootCounter, RootFunction, RootRank, RootShare, RootSite,
+    Victim, WaitClass,
 };
 pub use text::words;
 pub use text::{RenderOptions, render_text};

@@ -153,6 +153,11 @@ impl Report {
             parts.fold(None, |sum, part| Some(sum.unwrap_or(0.0) + part))
         };
         let busiest = self.locations.iter().filter(|l| l.bottleneck);
+        let mut counters: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, count) in self.locations.iter().flat_map(|l| &l.counters) {
+            let sum = counters.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
         LocationSums {
             computation_s: sum(&|l| l.computation_s),
             communication_s: sum(&|l| l.communication_s),
@@ -167,6 +172,8 @@ impl Report {
             busiest: crate::rank_ranges(busiest.map(|l| l.rank)),
             waits: self.locations.iter().map(|l| l.waits).sum(),
             traffic: None,
+            counted_s: some(&|l| l.counted_s),
+            counters,
         }
     }
 }
@@ -512,6 +519,12 @@ pub struct LocationTimes {
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_s: Option<f64>,
+    /// The part of its computation in which its counters counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_s: Option<f64>,
+    /// What they counted there, in user mode, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
     /// Wait states in its calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<u64>,
@@ -578,6 +591,12 @@ pub struct LocationSums {
     pub shutdown_s: Option<f64>,
     /// Ranks that compute most and that others wait for, as ranges; "" if none does.
     pub busiest: String,
+    /// The part of their computation in which counters counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_s: Option<f64>,
+    /// What they counted there, in user mode, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
     /// Wait states in all calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<u64>,

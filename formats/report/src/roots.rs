@@ -52,6 +52,12 @@ pub struct RootCause {
     /// first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<RootFunction>,
+    /// What made the computation longer, where instructions and cycles were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factors: Option<Factors>,
+    /// What they counted while they computed, and those that waited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<RootCounter>,
     /// Who waited, the largest part first.
     pub victims: Vec<Victim>,
     /// What to try.
@@ -101,6 +107,63 @@ pub struct RootFunction {
     pub more_s: f64,
     /// Of all that they computed longer there and in other functions, 0..=1.
     pub share: f64,
+}
+
+/// How much longer ranks computed since they executed more instructions, needed more cycles for each, or had
+/// a slower clock: time is instructions × cycles per instruction × seconds per cycle. Each factor has the
+/// excess times the logarithm of its ratio over that of the times (LMDI: B. W. Ang, "The LMDI approach to
+/// decomposition analysis: a practical guide", Energy Policy 33, 2005), so that the three are all of it.
+/// In the mean of all times that they were late; negative: it made the computation shorter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Factors {
+    /// All together.
+    pub excess_s: f64,
+    /// More instructions.
+    pub instructions_s: f64,
+    /// More cycles for each instruction.
+    pub cycles_per_instruction_s: f64,
+    /// Fewer cycles per second.
+    pub frequency_s: f64,
+}
+
+impl Factors {
+    /// Of computation that was `excess_s` longer, by time, instructions and cycles of the late ranks and of
+    /// the others. `None` if the late ones did not compute longer, or somebody counted nothing. If the others
+    /// did nothing at all, all of it is instructions.
+    pub fn of(excess_s: f64, late: [f64; 3], others: [f64; 3]) -> Option<Factors> {
+        let [time, instructions, cycles] = late;
+        if late.iter().any(|&count| count <= 0.0) || time <= others[0] {
+            return None;
+        }
+        if others.iter().all(|&count| count <= 0.0) {
+            return Some(Factors {
+                excess_s,
+                instructions_s: excess_s,
+                ..Factors::default()
+            });
+        }
+        if others.iter().any(|&count| count <= 0.0) {
+            return None;
+        }
+        let part = |ratio: f64| excess_s * ratio.ln() / (time / others[0]).ln();
+        Some(Factors {
+            excess_s,
+            instructions_s: part(instructions / others[1]),
+            cycles_per_instruction_s: part(cycles / instructions * others[1] / others[2]),
+            frequency_s: part(time / cycles * others[2] / others[0]),
+        })
+    }
+}
+
+/// What a counter counted in computation, in the mean of all times that ranks were late.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RootCounter {
+    /// Its name.
+    pub name: String,
+    /// Of the late ranks.
+    pub late: f64,
+    /// Of those that waited for them.
+    pub others: f64,
 }
 
 /// A call of the program.

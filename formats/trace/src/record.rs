@@ -79,6 +79,12 @@ extensions! {
     Faults = 17,
     /// Samples before the call: their call path, and the ticks on the processor that they stand for.
     Sampled = 18,
+    /// What a counter counted before the call: its number in the top byte, and how much below.
+    Counted = 20,
+    /// Ticks of work in which the `Counted` records of the same call were counted.
+    CountedTime = 21,
+    /// A sample before the call: its call path, and how long before the enter, in [`MOMENT`]s.
+    SampledAt = 22,
 }
 
 impl Record {
@@ -154,6 +160,8 @@ pub struct Event {
     pub beside: Beside,
     /// Samples of that time: call path, and the ticks on the processor that they stand for.
     pub sampled: Vec<(u32, u32)>,
+    /// When they were taken: call path, and how long before the enter, in [`MOMENT`]s.
+    pub moments: Vec<(u32, u32)>,
 }
 
 /// What a stretch between two calls was beside work, as far as it is known.
@@ -167,11 +175,106 @@ pub struct Beside {
     pub kernel: u64,
     /// Page faults, without and with a device.
     pub faults: [u32; 2],
+    /// What was counted in it.
+    pub counted: Counts,
+}
+
+/// Ticks in which moments of samples are told.
+pub const MOMENT: u64 = 256;
+
+/// Most counters of a location.
+pub const COUNTERS: usize = 8;
+
+/// What counters counted in some time. Their numbers are the places of their names among the
+/// location's properties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    counts: [u64; COUNTERS],
+    /// Ticks of work in which they counted.
+    pub time: u64,
+    /// Bits of those that are known, and of those of which a part is not.
+    known: u8,
+    lacking: u8,
+}
+
+/// Bits of a record for how much was counted.
+const COUNT_BITS: u32 = 56;
+
+impl Counts {
+    /// What this one counted, if that is known of all the time.
+    pub fn get(&self, counter: usize) -> Option<u64> {
+        let is_known = self.known & !self.lacking & 1 << counter != 0;
+        self.counts.get(counter).copied().filter(|_| is_known)
+    }
+
+    /// Says what a counter counted.
+    pub fn set(&mut self, counter: usize, count: Option<u64>) {
+        if let Some(of) = self.counts.get_mut(counter) {
+            *of = count.unwrap_or(0);
+            self.known |= u8::from(count.is_some()) << counter;
+            self.lacking |= u8::from(count.is_none()) << counter;
+        }
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.known & !self.lacking == 0
+    }
+
+    /// The counters that are known, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        (0..COUNTERS).filter_map(|at| Some((at, self.get(at)?)))
+    }
+
+    /// A `part` of the time: as much of all that was counted in `whole`.
+    #[must_use]
+    pub fn part(mut self, part: u64, whole: u64) -> Counts {
+        for count in &mut self.counts {
+            let of = u128::from(*count) * u128::from(part) + u128::from(whole / 2);
+            *count = u64::try_from(of / u128::from(whole.max(1))).unwrap_or(u64::MAX);
+        }
+        self
+    }
+
+    /// The same counters, of which nothing is known.
+    #[must_use]
+    pub fn without_known(mut self) -> Counts {
+        self.lacking |= self.known;
+        self
+    }
+
+    /// Adds what was counted in another time.
+    pub fn add(&mut self, other: &Counts) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count = count.saturating_add(more);
+        }
+        self.time = self.time.saturating_add(other.time);
+        self.known |= other.known;
+        self.lacking |= other.lacking;
+    }
+
+    fn extensions(&self) -> impl Iterator<Item = Record> + '_ {
+        let time = Record::extension_u64(Extension::CountedTime, self.time);
+        let counts = self.iter().map(|(at, count)| {
+            let count = count.min((1 << COUNT_BITS) - 1);
+            Record::extension_u64(Extension::Counted, (at as u64) << COUNT_BITS | count)
+        });
+        Some(time)
+            .filter(|_| !self.is_empty())
+            .into_iter()
+            .chain(counts)
+    }
+
+    /// By an extension record.
+    fn read(&mut self, value: u64) {
+        let count = value & ((1 << COUNT_BITS) - 1);
+        self.set((value >> COUNT_BITS) as usize, Some(count));
+    }
 }
 
 impl Beside {
     /// As extension records.
-    pub fn extensions(&self) -> impl Iterator<Item = Record> {
+    pub fn extensions(&self) -> impl Iterator<Item = Record> + '_ {
         let times = [
             (Extension::Blocked, self.blocked),
             (Extension::Preempted, self.preempted),
@@ -183,6 +286,7 @@ impl Beside {
         times
             .map(|(kind, ticks)| Record::extension_u64(kind, ticks))
             .chain(faults.filter(|_| self.faults != [0; 2]))
+            .chain(self.counted.extensions())
     }
 
     /// Adds what another stretch was.
@@ -193,6 +297,12 @@ impl Beside {
         for (faults, more) in self.faults.iter_mut().zip(other.faults) {
             *faults = faults.saturating_add(more);
         }
+        self.counted.add(&other.counted);
+    }
+
+    /// Whether it was work alone.
+    pub fn is_work(&self) -> bool {
+        self.blocked | self.preempted | self.kernel == 0 && self.faults == [0; 2]
     }
 }
 
@@ -364,10 +474,13 @@ impl<'a> Decoder<'a> {
             Some(Extension::Off) => event.off = Some(record.value()),
             Some(Extension::Computed) => event.computed.push((a, b)),
             Some(Extension::Sampled) => event.sampled.push((a, b)),
+            Some(Extension::SampledAt) => event.moments.push((a, b)),
             Some(Extension::Blocked) => event.beside.blocked = record.value(),
             Some(Extension::Preempted) => event.beside.preempted = record.value(),
             Some(Extension::Kernel) => event.beside.kernel = record.value(),
             Some(Extension::Faults) => event.beside.faults = [a, b],
+            Some(Extension::Counted) => event.beside.counted.read(record.value()),
+            Some(Extension::CountedTime) => event.beside.counted.time = record.value(),
             None => return,
         }
         self.dirty = true;

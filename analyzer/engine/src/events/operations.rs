@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use laggard_trace::calls::{self, Call};
 use laggard_trace::{
-    Beside, Chunk, Decoder, Endpoint, Event, Location, PEER_NONE, PEER_ROOT, Signature, flags,
+    Beside, Chunk, Counts, Decoder, Endpoint, Event, Location, MOMENT, PEER_NONE, PEER_ROOT,
+    Signature, flags,
 };
 
 use super::Events;
@@ -165,8 +166,8 @@ pub struct Operation<'c> {
     pub look: Option<Look>,
     /// Parts of the time since the call before, by [`OUTSIDE`].
     pub beside: [i64; OUTSIDE.len()],
-    /// Samples of that time, as the record has them.
-    samples: &'c [(u32, u32)],
+    /// What its record tells of the time since the call before.
+    event: &'c Event,
     /// The rest of its record.
     pub signature: &'c Signature,
 }
@@ -175,6 +176,11 @@ impl Operation<'_> {
     /// Its name.
     pub fn name(&self) -> &'static str {
         calls::name(self.signature.operation)
+    }
+
+    /// Page faults in the time since the call before: without and with a device.
+    pub fn faults(&self) -> [u32; 2] {
+        self.event.beside.faults
     }
 
     /// Whether all bits of `flag` are set; see [`flags`].
@@ -190,10 +196,45 @@ impl Events {
         location: usize,
         operation: &Operation<'_>,
     ) -> impl Iterator<Item = (u32, i64)> {
-        operation.samples.iter().map(move |&(path, ticks)| {
+        operation.event.sampled.iter().map(move |&(path, ticks)| {
             let time = self.clocks[location].length_ns(ticks.into());
             (self.path_number(location, path), time as i64)
         })
+    }
+
+    /// When these samples were taken: numbers of call paths, and ns since the start of the run.
+    pub fn moments(
+        &self,
+        location: usize,
+        operation: &Operation<'_>,
+    ) -> impl Iterator<Item = (u32, i64)> {
+        let enter = operation.event.enter;
+        operation.event.moments.iter().map(move |&(path, before)| {
+            let time = enter.saturating_sub(u64::from(before) * MOMENT);
+            (
+                self.path_number(location, path),
+                self.clocks[location].ns(time),
+            )
+        })
+    }
+
+    /// What was counted in the time before an operation of a location, and ns in which it was; `None` if
+    /// nothing is known.
+    pub fn counted<'c>(
+        &self,
+        location: usize,
+        operation: &Operation<'c>,
+    ) -> Option<(&'c Counts, i64)> {
+        let counted = &operation.event.beside.counted;
+        let time = self.clocks[location].length_ns(counted.time) as i64;
+        (!counted.is_empty()).then_some((counted, time))
+    }
+
+    /// Names of the counters of a location, in the order of their numbers.
+    pub fn counters(&self, location: usize) -> Vec<String> {
+        self.opened.locations[location]
+            .definitions
+            .properties("counter")
     }
 }
 
@@ -297,7 +338,7 @@ impl<'e> Operations<'e> {
                 },
                 look,
                 beside: OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
-                samples: &event.sampled,
+                event,
                 signature,
             })
         })

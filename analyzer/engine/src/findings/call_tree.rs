@@ -228,6 +228,7 @@ fn cause(activity: &Activity) -> (Site, bool) {
         Kind::Computation
         | Kind::Sampled
         | Kind::Waited
+        | Kind::Counted
         | Kind::Blocked
         | Kind::Preempted
         | Kind::Kernel => (activity.begin, false),

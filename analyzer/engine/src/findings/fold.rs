@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::listing::{Walls, listed, whole};
 use crate::judge::account::Settled;
-use crate::judge::profile::LocationTimes;
+use crate::judge::profile::{Counters, LocationTimes};
 use crate::stream::rows::TimeClass;
 use crate::stream::traffic::Traffic;
 use crate::waits::spread::Spread;
@@ -280,6 +280,8 @@ pub struct Locations {
     pub count: u64,
     /// Sums over all.
     pub sums: Times,
+    /// What counters counted in all of them.
+    pub counted: Counters,
     /// Sums over the ranks' first threads.
     pub first_threads: FirstThreads,
     /// The ranks that compute most.
@@ -436,6 +438,7 @@ impl Locations {
         };
         for location in &own {
             locations.sums.add(&Times::of(location));
+            locations.counted.add(&location.counted);
             if location.thread == 0 {
                 locations.first_threads.add(&FirstThreads {
                     count: 1,
@@ -465,6 +468,7 @@ impl Locations {
     pub fn merge(&mut self, other: Locations, total: usize) {
         self.count += other.count;
         self.sums.add(&other.sums);
+        self.counted.add(&other.counted);
         self.first_threads.add(&other.first_threads);
         self.busiest.merge(other.busiest);
         self.listed.extend(other.listed);

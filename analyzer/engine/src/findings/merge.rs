@@ -22,7 +22,7 @@ use crate::findings::per_rank::Rows;
 use crate::findings::regions::Regions;
 use crate::findings::{fold, hanging, imbalance, listing, regions};
 use crate::judge::account;
-use crate::judge::profile::{Beside, LocationTimes, Profile, ProfileSums, Profiled};
+use crate::judge::profile::{Beside, Counters, LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
 use crate::roots::functions::Functions;
 use crate::roots::sums::Roots;
@@ -361,6 +361,15 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             }
             traffic.waits = findings.waits();
             partial.locations[at].traffic = traffic;
+            let counts = &thread.counted.counts;
+            let names = thread.stream.location().definitions.properties("counter");
+            let names = names.into_iter().enumerate();
+            partial.locations[at].counted = Counters {
+                time: thread.stream.length_ns(counts.time).max(0) as u64,
+                counts: names
+                    .filter_map(|(at, name)| Some((name, counts.get(at)?)))
+                    .collect(),
+            };
         }
         for (peer, sent) in thread.counted.sent(signatures) {
             pairs::add(partial.pairs.entry((number, peer)).or_default(), sent);

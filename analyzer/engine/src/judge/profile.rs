@@ -1,6 +1,8 @@
 //! From opened files to ranks that are ready for pass one: profile, verdicts, tables of signatures,
 //! groups.
 
+use std::collections::BTreeMap;
+
 use laggard_baselines::{Baseline, Span};
 use laggard_report::Settings;
 use laggard_trace::calls::{self, GenericType, Shape};
@@ -31,6 +33,8 @@ pub struct LocationTimes {
     pub all: u64,
     /// On its processor while it was recorded; 0 = not known.
     pub processor: u64,
+    /// What counters counted while it computed, and for how long.
+    pub counted: Counters,
     /// Until its libraries had started.
     pub startup: u64,
     /// Since the last location entered Finalize.
@@ -45,6 +49,30 @@ pub struct LocationTimes {
     pub settled: Settled,
     /// What it moved, and its wait states.
     pub traffic: Traffic,
+}
+
+/// What counters counted in computation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Time in which they did, ns.
+    pub time: u64,
+    /// By name.
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Counters {
+    /// Adds another part.
+    pub fn add(&mut self, other: &Counters) {
+        self.time = self.time.saturating_add(other.time);
+        for (name, count) in &other.counts {
+            match self.counts.get_mut(name) {
+                Some(sum) => *sum = sum.saturating_add(*count),
+                None => {
+                    self.counts.insert(name.clone(), *count);
+                }
+            }
+        }
+    }
 }
 
 impl LocationTimes {

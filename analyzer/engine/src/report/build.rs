@@ -24,7 +24,7 @@ use crate::input::bounds::is_end;
 use crate::input::open::Opened;
 use crate::judge::account::Settled;
 use crate::judge::detect::Filter;
-use crate::judge::profile::{LocationTimes, Profile, ProfileSums};
+use crate::judge::profile::{Counters, LocationTimes, Profile, ProfileSums};
 use crate::options::AnalyzeOptions;
 use crate::report::around::Around;
 use crate::report::deadlock::Scene;
@@ -432,9 +432,16 @@ fn location_sums(locations: &Locations) -> LocationSums {
         startup_s: Some(seconds(sums.startup)),
         shutdown_s: Some(seconds(sums.shutdown)),
         busiest: laggard_report::rank_ranges(locations.busiest.iter()),
+        counted_s: counted_s(&locations.counted),
+        counters: locations.counted.counts.clone(),
         waits: Some(sums.traffic.waits),
         traffic: Some(traffic::told(&sums.traffic)),
     }
+}
+
+/// Time in which counters counted; `None` if there are none.
+fn counted_s(counters: &Counters) -> Option<f64> {
+    (!counters.counts.is_empty()).then(|| seconds(counters.time))
 }
 
 /// Explained and unexplained time in calls.
@@ -475,6 +482,8 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
             startup_s: Some(seconds(times.startup)),
             shutdown_s: Some(seconds(times.shutdown)),
             processor_s: Some(seconds(location.processor)).filter(|time| *time > 0.0),
+            counted_s: counted_s(&location.counted),
+            counters: location.counted.counts.clone(),
             waits: Some(times.traffic.waits),
             caused_waits: Some(times.traffic.caused),
             traffic: Some(traffic::told(&times.traffic)),

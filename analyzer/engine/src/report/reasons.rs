@@ -1,8 +1,8 @@
 //! Activity of a late party, in a phrase.
 
 use laggard_patterns::{Late, PatternId};
-use laggard_report::units::duration;
-use laggard_report::{RootFunction, words};
+use laggard_report::units::{count, duration};
+use laggard_report::{Factors, RootCounter, RootFunction, words};
 use laggard_trace::calls::{self, Shape};
 
 use crate::basics::intern::PathKey;
@@ -28,13 +28,38 @@ pub struct Reason {
 const FEW_TIMES: f64 = 1.5;
 /// Most functions named in the text.
 const NAMED: usize = 3;
+/// Smaller parts of what was longer are not told.
+const LEAST_FACTOR: f64 = 0.1;
 /// Beyond this factor, the others count as not having done it.
 const MOST_TIMES: f64 = 100.0;
 
 /// What late ranks did more than those that waited for them, from all comparisons of the two, and in
 /// which functions.
-pub fn of_root(kind: Kind, operation: &str, longer: &Longer, functions: &[RootFunction]) -> String {
+pub fn of_root(
+    kind: Kind,
+    operation: &str,
+    longer: &Longer,
+    (functions, factors, counters): (&[RootFunction], Option<&Factors>, &[RootCounter]),
+) -> String {
     let text = more(kind, operation, longer);
+    let text = match factors.and_then(told_factors) {
+        Some(factors) if !text.is_empty() => format!("{text}; {factors}"),
+        _ => text,
+    };
+    let more = counters.iter().filter(|of| is_more(of));
+    let more = more.map(|of| {
+        format!(
+            "{} {} instead of {}",
+            of.name,
+            number(of.late),
+            number(of.others)
+        )
+    });
+    let more: Vec<_> = more.take(NAMED).collect();
+    let text = match text.is_empty() || more.is_empty() {
+        true => text,
+        false => format!("{text}; {}", more.join(", ")),
+    };
     let told = functions.iter().take(NAMED);
     let told = told.map(|of| {
         let (time, place) = (duration(of.more_s), words::place(&of.location));
@@ -47,6 +72,37 @@ pub fn of_root(kind: Kind, operation: &str, longer: &Longer, functions: &[RootFu
     }
 }
 
+/// Which factors made computation longer, those with most first.
+fn told_factors(of: &Factors) -> Option<String> {
+    let mut parts = [
+        (of.instructions_s, "more instructions"),
+        (
+            of.cycles_per_instruction_s,
+            "more cycles for each instruction",
+        ),
+        (of.frequency_s, "a slower clock"),
+    ];
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let share = |part: f64| laggard_report::ratio(part, of.excess_s);
+    let told = parts
+        .iter()
+        .filter(|(part, _)| share(*part) >= LEAST_FACTOR);
+    let told = told.map(|(part, name)| format!("{} by {name}", duration(*part)));
+    let told: Vec<_> = told.collect();
+    (!told.is_empty()).then(|| format!("longer {}", told.join(", ")))
+}
+
+/// Whether it is worth a word: factors tell of instructions and cycles.
+fn is_more(of: &RootCounter) -> bool {
+    !matches!(of.name.as_str(), "instructions" | "cycles")
+        && of.late >= 1.0
+        && of.late > FEW_TIMES * of.others
+}
+
+fn number(of: f64) -> String {
+    count(of.round() as u64)
+}
+
 fn more(kind: Kind, operation: &str, longer: &Longer) -> String {
     if kind == Kind::Latency {
         return "all that was done longer explains only a part of the wait".to_owned();
@@ -55,7 +111,7 @@ fn more(kind: Kind, operation: &str, longer: &Longer) -> String {
         return String::new();
     }
     let did = match kind {
-        Kind::Computation | Kind::Sampled | Kind::Waited => "computed".to_owned(),
+        Kind::Computation | Kind::Sampled | Kind::Waited | Kind::Counted => "computed".to_owned(),
         Kind::Blocked => "was asleep or blocked".to_owned(),
         Kind::Preempted => "was without a processor".to_owned(),
         Kind::Kernel => "was in the kernel".to_owned(),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use laggard_patterns::{PatternId, rules};
 use laggard_report::{
-    DelayCosts, RootCause, RootFunction, RootRank, RootShare, RootSite, SourceLocation, Victim,
-    WaitClass, percent, rank_ranges, words,
+    DelayCosts, Factors, RootCause, RootCounter, RootFunction, RootRank, RootShare, RootSite,
+    SourceLocation, Victim, WaitClass, percent, rank_ranges, words,
 };
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
@@ -151,11 +151,12 @@ impl Traced {
                     severity_s: seconds(amount),
                 });
                 let functions = functions(root, roots.period, places);
+                let (factors, counters) = counted(activity.kind, root);
                 let because = reasons::of_root(
                     activity.kind,
                     &operation(activity.begin),
                     &root.longer,
-                    &functions,
+                    (&functions, factors.as_ref(), &counters),
                 );
                 let mut row = RootCause {
                     id: format!("rc{}", at + 1),
@@ -170,6 +171,8 @@ impl Traced {
                     percent: share(root),
                     because,
                     functions,
+                    factors,
+                    counters,
                     victims: victims(root, ranks, places),
                     ..RootCause::default()
                 };
@@ -311,7 +314,9 @@ pub(super) fn name(activity: &Activity) -> &'static str {
 
 fn subject(kind: Kind) -> rules::Activity {
     match kind {
-        Kind::Computation | Kind::Sampled | Kind::Waited => rules::Activity::Computation,
+        Kind::Computation | Kind::Sampled | Kind::Waited | Kind::Counted => {
+            rules::Activity::Computation
+        }
         Kind::Io => rules::Activity::Io,
         Kind::Call => rules::Activity::Call,
         Kind::Latency => rules::Activity::Latency,
@@ -340,6 +345,43 @@ pub(super) fn site(site: Site, places: &mut Places) -> Option<RootSite> {
         operation: operation(site),
         location: place(site, places),
     })
+}
+
+/// Smallest part of what was done longer that counters must tell of.
+const COUNTED: f64 = 0.5;
+
+/// What counters say of a root cause.
+fn counted(kind: Kind, root: &Root) -> (Option<Factors>, Vec<RootCounter>) {
+    let counted = &root.counted;
+    if counted.times == 0 || (counted.more as f64) < COUNTED * root.longer.more as f64 {
+        return (None, Vec::new());
+    }
+    let times = counted.times as f64;
+    let rows = counted
+        .counts
+        .iter()
+        .map(|(name, [late, others])| RootCounter {
+            name: name.clone(),
+            late: *late as f64 / times,
+            others: *others as f64 / times,
+        });
+    let rows: Vec<_> = rows.collect();
+    let of = |name: &str| {
+        counted
+            .counts
+            .get(name)
+            .map(|of| of.map(|count| count as f64))
+    };
+    let factors = of("instructions").zip(of("cycles"));
+    let factors = factors.filter(|_| kind == Kind::Computation);
+    let factors = factors.and_then(|(instructions, cycles)| {
+        let time = counted.time.map(|time| time as f64);
+        let side = |side: usize| [time[side], instructions[side], cycles[side]];
+        let occasions = root.longer.count.max(1) as f64;
+        let excess_s = root.longer.more as f64 / occasions / 1e9;
+        Factors::of(excess_s, side(0), side(1))
+    });
+    (factors, rows)
 }
 
 /// The functions in which late ranks were longer, as far as that is more than chance. Where one has

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::{PathKey, path_key};
+use crate::roots::counters::Numbers;
 use crate::roots::functions::Functions;
 use crate::stream::rows::{Row, TimeClass};
 use crate::stream::thread::Thread;
@@ -37,6 +38,8 @@ pub enum Kind {
     /// For a late party, in a collective in which others may have waited for the same one. Never a
     /// cause.
     Waited,
+    /// What counters counted in computation. Never a cause.
+    Counted,
 }
 
 /// What a location did for a while.
@@ -50,6 +53,13 @@ pub struct Activity {
     pub until: Site,
 }
 
+impl Kind {
+    /// Whether it can be a cause: it is not told beside another one.
+    pub fn is_cause(self) -> bool {
+        !matches!(self, Kind::Sampled | Kind::Waited | Kind::Counted)
+    }
+}
+
 impl Activity {
     /// Whether it is between two calls and in no known function: nothing tells it from other such
     /// stretches than the calls around it, which may differ between ranks.
@@ -57,7 +67,12 @@ impl Activity {
         match self.kind {
             Kind::Computation => !self.is_in_function(),
             Kind::Blocked | Kind::Preempted | Kind::Kernel => true,
-            Kind::Io | Kind::Call | Kind::Latency | Kind::Sampled | Kind::Waited => false,
+            Kind::Io
+            | Kind::Call
+            | Kind::Latency
+            | Kind::Sampled
+            | Kind::Waited
+            | Kind::Counted => false,
         }
     }
 
@@ -80,7 +95,7 @@ impl Activity {
             Kind::Blocked => Some(1),
             Kind::Preempted => Some(2),
             Kind::Kernel => Some(3),
-            Kind::Sampled | Kind::Waited => None,
+            Kind::Sampled | Kind::Waited | Kind::Counted => None,
             _ => (as_whole || self.is_stretch()).then_some(0),
         }
     }
@@ -114,11 +129,6 @@ impl Activity {
             begin: call,
             until: (0, [rank.into(), thread.into()]),
         }
-    }
-
-    /// Whether it tells of time that is there beside it.
-    pub fn is_beside(&self) -> bool {
-        matches!(self.kind, Kind::Sampled | Kind::Waited)
     }
 
     /// The same in all agents.
@@ -167,6 +177,8 @@ pub struct Activities {
     of_sampled: FxHashMap<u32, Option<u32>>,
     /// Stretches, with functions in which there were samples.
     sampled_in: FxHashSet<(u32, PathKey)>,
+    /// Those of counters.
+    pub(super) counters: Numbers,
 }
 
 /// What a call's record tells of the time before it.
@@ -183,7 +195,7 @@ pub struct Told<'a> {
 impl<'a> Told<'a> {
     /// Whether the time is computation in no known function.
     pub fn is_nothing(&self) -> bool {
-        self.computed.is_empty() && self.beside == Beside::default()
+        self.computed.is_empty() && self.beside.is_work()
     }
 
     /// By the record of a call with extension records. What is beside computation counts as such
@@ -297,7 +309,7 @@ impl Activities {
         mut time: i64,
         mut part: impl FnMut(u32, i64),
     ) {
-        if told.beside != Beside::default() {
+        if !told.beside.is_work() {
             let Beside {
                 blocked,
                 preempted,

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind, Shared, site};
+use crate::roots::counters::{self, InCounters};
 use crate::roots::excess::{self, Other};
 use crate::roots::functions::InFunctions;
 use crate::roots::samples;
@@ -88,7 +89,8 @@ impl Sweep<'_> {
                 let mut alike: Vec<Alike> = Vec::new();
                 let mut known: Vec<Source> = Vec::with_capacity(count);
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
-                let mut in_functions = InFunctions::default();
+                let (mut in_functions, mut in_counters) =
+                    (InFunctions::default(), InCounters::default());
                 for (blame, times) in &walker.blames {
                     other.clear();
                     let first = known.len();
@@ -113,7 +115,9 @@ impl Sweep<'_> {
                     let both = &alike[both..];
                     let waited: i64 = both.iter().map(|alike| alike.both).sum();
                     let own = (times, functions);
-                    samples::add(activities, own, other, &more[begin..], &mut in_functions);
+                    let longer = &more[begin..];
+                    samples::add(activities, own, other, longer, &mut in_functions);
+                    counters::of_wait(activities, times, other, longer, &mut in_counters);
                     blames.push(Blame {
                         count,
                         alike: both.len() as u32,
@@ -123,24 +127,21 @@ impl Sweep<'_> {
                         ..*blame
                     });
                 }
-                (
-                    blames,
-                    (more, wholes, alike),
-                    (known, charged),
-                    in_functions,
-                )
+                let beside = (in_functions, in_counters);
+                (blames, (more, wholes, alike), (known, charged), beside)
             });
         let compared: Vec<_> = compared.collect();
         let mut is_charged = vec![false; sources.len()];
-        for (walker, (blames, (more, wholes, alike), (known, charged), in_functions)) in
+        for (walker, (blames, (more, wholes, alike), (known, charged), beside)) in
             self.walkers.iter_mut().zip(compared)
         {
             for (more, &time) in more.iter().zip(&wholes) {
                 walker.did_longer(more, time);
             }
-            for (at, sampled) in in_functions {
+            for (at, sampled) in beside.0 {
                 walker.in_functions.entry(at).or_default().add(&sampled);
             }
+            counters::merge(&mut walker.in_counters, beside.1);
             for number in charged {
                 is_charged[number as usize] = true;
             }

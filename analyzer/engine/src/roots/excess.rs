@@ -61,8 +61,9 @@ impl Other {
         numbers.map(|&number| (number, self.times[number as usize]))
     }
 
+    /// The sum of one activity.
     #[inline]
-    fn of(&self, number: u32) -> i64 {
+    pub fn of(&self, number: u32) -> i64 {
         self.times.get(number as usize).copied().unwrap_or(0)
     }
 }
@@ -91,7 +92,7 @@ pub fn of(
     for &(activity, time) in own {
         let theirs = other.of(activities.shared[activity as usize]);
         let of = &activities.list[activity as usize];
-        if of.is_beside() {
+        if !of.kind.is_cause() {
             if of.kind == Kind::Waited && theirs > 0 {
                 alike.push(Alike {
                     activity,

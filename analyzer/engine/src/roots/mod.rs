@@ -15,6 +15,7 @@ pub mod activities;
 mod along;
 pub mod carry;
 mod comparing;
+pub mod counters;
 mod excess;
 pub mod functions;
 pub mod impact;
@@ -147,6 +148,7 @@ impl Search<'_> {
         carrier.finish(lanes.map(|(name, walked)| (*name, walked)), &mut roots);
         for walked in &walked {
             roots.add_functions(&walked.activities, &walked.in_functions, self.functions);
+            roots.add_counted(&walked.activities, &walked.in_counters);
         }
         let folds = self.folds;
         let mut lanes: Vec<Along> = walked

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::basics::intern::PathKey;
 use crate::roots::activities::{Activities, Activity, Site};
 use crate::roots::carry::UNIT;
+use crate::roots::counters::{Counted, InCounters};
 use crate::roots::functions::{Functions, InFunctions, Sampled};
 use crate::roots::impact::CriticalPath;
 use crate::roots::map;
@@ -31,6 +32,8 @@ pub struct Root {
     pub longer: Longer,
     /// By function: samples of these locations, and of those that waited.
     pub functions: FxHashMap<PathKey, Sampled>,
+    /// What these locations counted, and those that waited.
+    pub counted: Counted,
 }
 
 /// How long late locations did something before waits for them, and how much longer than those that
@@ -142,6 +145,16 @@ impl Roots {
         }
     }
 
+    /// Adds what a location counted before others waited for what it did longer.
+    pub fn add_counted(&mut self, activities: &Activities, counters: &InCounters) {
+        for (activity, counts) in counters {
+            let root = self.of.get_mut(&activities.list[*activity as usize]);
+            if let Some(root) = root {
+                root.counted.add(&activities.counted(counts));
+            }
+        }
+    }
+
     /// Adds waits, by pattern, for nobody that is known; ns.
     pub fn add_untraced(&mut self, waits: FxHashMap<u16, u128>) {
         for (pattern, time) in waits {
@@ -246,6 +259,7 @@ impl Root {
         self.direct += other.direct;
         self.indirect += other.indirect;
         self.longer.add(&other.longer);
+        self.counted.add(&other.counted);
         for (path, sampled) in other.functions {
             self.functions.entry(path).or_default().add(&sampled);
         }

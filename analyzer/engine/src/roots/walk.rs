@@ -7,13 +7,14 @@ mod waiting;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use laggard_trace::Event;
 use laggard_trace::calls::Shape;
+use laggard_trace::{Beside, Event};
 use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
 use crate::roots::activities::{Activities, Told, is_call};
+use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::sums::Longer;
@@ -160,6 +161,8 @@ pub struct Walker<'a> {
     functions: &'a Functions,
     /// What samples say of what it did longer.
     pub in_functions: InFunctions,
+    /// What counters say of it.
+    pub in_counters: InCounters,
     /// When the last late party of this slab's waits came, and the last late call was entered, ns.
     last: (i64, i64),
     /// Whether this slab's late calls come after what the location waited for before. If that holds
@@ -218,6 +221,7 @@ impl<'a> Walker<'a> {
             longer: Vec::new(),
             functions,
             in_functions: InFunctions::default(),
+            in_counters: InCounters::default(),
             last: (i64::MIN, i64::MIN),
             is_ordered: true,
         }
@@ -338,7 +342,16 @@ impl<'a> Walker<'a> {
         };
         let activities = &mut self.activities;
         activities.of_gap_in(self.thread, around, told, time, &mut part);
-        activities.of_samples(self.thread, around, (told, self.functions), part);
+        activities.of_samples(self.thread, around, (told, self.functions), &mut part);
+        let Beside {
+            blocked,
+            preempted,
+            kernel,
+            ref counted,
+            ..
+        } = told.beside;
+        let away = self.thread.stream.length_ns(blocked + preempted + kernel);
+        activities.of_counts(self.thread, counted, (time - away).max(0), part);
     }
 
     /// Passes over calls that do nothing but take time: from `at` on, and before the call with the
@@ -477,6 +490,8 @@ pub struct Walked<'a> {
     pub longer: Vec<Longer>,
     /// In which functions, by samples.
     pub in_functions: InFunctions,
+    /// And how much was counted.
+    pub in_counters: InCounters,
     /// Enter of its first call, or when it was started, ns; `i64::MAX` if there is none.
     pub begin: i64,
     /// The activity of its start-up.
@@ -494,9 +509,10 @@ impl<'a> Walker<'a> {
             let row = self.thread.rows.get(open.signature as usize);
             row.is_some_and(|row| row.shape == Shape::Finalize)
         };
+        // Samples, counters and waits tell of time that is there beside them.
         let mut spent = self.sums.spent;
         for (time, activity) in spent.iter_mut().zip(&self.activities.list) {
-            if activity.is_beside() {
+            if !activity.kind.is_cause() {
                 *time = 0;
             }
         }
@@ -506,6 +522,7 @@ impl<'a> Walker<'a> {
             spent,
             longer: self.longer,
             in_functions: self.in_functions,
+            in_counters: self.in_counters,
             begin: self.begin.unwrap_or(i64::MAX),
             startup: self.startup,
             end: open.map_or(i64::MIN, |open| match is_shutdown(&open) {

@@ -2,7 +2,7 @@
 
 use laggard_trace::calls::user::REGION;
 use laggard_trace::calls::{self, GenericType, Shape};
-use laggard_trace::{Endpoint, PEER_NONE, Signature, flags};
+use laggard_trace::{Counts, Endpoint, PEER_NONE, Signature, flags};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -183,6 +183,8 @@ pub struct Counted {
     sampled: FxHashMap<(u32, u32), u64>,
     /// Messages and bytes that these sent, by world rank.
     sent: FxHashMap<u32, (u64, u64)>,
+    /// What counters counted in stretches of computation, and the time of these, ticks.
+    pub counts: Counts,
 }
 
 impl Counted {
@@ -209,6 +211,7 @@ impl Counted {
             }
         }
         for (at, event) in &columns.extended {
+            self.counts.add(&event.beside.counted);
             if !event.sampled.is_empty() {
                 let is_call = |id: &&u32| {
                     let row = rows.get(**id as usize);

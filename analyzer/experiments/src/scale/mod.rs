@@ -121,6 +121,9 @@ pub struct Size {
     pub communication_efficiency: f64,
     /// Computation with ideal scaling over actual computation (POP).
     pub computation_scaling: f64,
+    /// Its factors, of the computation that counters saw; `None` without instructions and cycles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_scaling: Option<CountedScaling>,
     /// Rank-seconds lost against the smallest run; negative if it is better than ideal.
     pub lost_s: f64,
     /// The same in percent of this run's rank-seconds.
@@ -131,6 +134,36 @@ pub struct Size {
     pub costs: Vec<Cost>,
     /// Regions of the program with their scaling.
     pub regions: Vec<RegionFactor>,
+}
+
+/// Factors of the computation's scaling, each against the smallest run; their product is the scaling of the
+/// time that was counted (POP's metrics: computation scaling).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CountedScaling {
+    /// Instructions that ideal scaling would need, over those of all ranks.
+    pub instructions: f64,
+    /// Instructions per cycle.
+    pub instructions_per_cycle: f64,
+    /// Cycles per second.
+    pub frequency: f64,
+}
+
+impl CountedScaling {
+    fn of(smallest: &Report, report: &Report, work: f64) -> Option<CountedScaling> {
+        let of = |report: &Report| {
+            let sums = report.sums();
+            let count = |name| sums.counters.get(name).map(|&count| count as f64);
+            let all = [count("instructions")?, count("cycles")?, sums.counted_s?];
+            all.iter().all(|&one| one > 0.0).then_some(all)
+        };
+        let (first, now) = (of(smallest)?, of(report)?);
+        let [instructions, cycles, seconds] = [0, 1, 2].map(|at| first[at] / now[at]);
+        Some(CountedScaling {
+            instructions: rounded(work * instructions),
+            instructions_per_cycle: rounded(cycles / instructions),
+            frequency: rounded(seconds / cycles),
+        })
+    }
 }
 
 /// Compares sizes, each given as its runs, in any order.
@@ -233,6 +266,7 @@ fn size(experiment: &Experiment, smallest: &Report, growth: Growth) -> Size {
         load_balance: report.efficiency.load_balance,
         communication_efficiency: report.efficiency.communication,
         computation_scaling: laggard_report::ratio(expected, computation),
+        counted_scaling: CountedScaling::of(smallest, report, work),
         lost_s: rounded(lost),
         lost_percent: laggard_report::percent(lost, costs::rank_seconds(report)),
         parts: losses.parts(),
@@ -312,6 +346,7 @@ mod tests {
         near(four.lost_s, 8.0);
         near(four.lost_percent, 50.0);
         near(four.computation_scaling, 8.0 / 8.8);
+        assert_eq!(four.counted_scaling, None);
         // The same numbers as weak scaling.
         let weak = Options {
             growth: Some(Growth::Weak),
@@ -322,6 +357,30 @@ mod tests {
         near(found.sizes[2].factor, 2.0);
         near(found.sizes[2].ideal_wall_time_s, 8.0);
         near(found.sizes[2].lost_s, 16.0 - 32.0);
+    }
+
+    /// Twice the instructions, at 1.5 instead of 2 for each cycle and 2.5 instead of 3 GHz.
+    #[test]
+    fn counters_divide_the_scaling_of_computation() {
+        let counted = |ranks, instructions: u64, cycles: u64, seconds| {
+            let mut report = testing::report(ranks, 8.0, 8.0);
+            let first = &mut report.locations[0];
+            first.counted_s = Some(seconds);
+            let counts = [("instructions", instructions), ("cycles", cycles)];
+            first.counters = counts.map(|(name, count)| (name.to_owned(), count)).into();
+            run(&format!("{ranks}.json"), report)
+        };
+        let sizes = vec![
+            counted(1, 6_000_000_000, 3_000_000_000, 1.0),
+            counted(2, 12_000_000_000, 8_000_000_000, 3.2),
+        ];
+        let found = scale(sizes, &Options::default()).unwrap();
+        let of = found.sizes[1].counted_scaling.expect("counters");
+        near(of.instructions, 0.5);
+        near(of.instructions_per_cycle, 0.75);
+        near(of.frequency, 2.5 / 3.0);
+        let product = of.instructions * of.instructions_per_cycle * of.frequency;
+        near(product, 1.0 / 3.2);
     }
 
     #[test]

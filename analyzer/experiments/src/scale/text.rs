@@ -165,6 +165,20 @@ fn efficiencies(out: &mut String, scaling: &Scaling, screen: usize, style: Style
     let legend = "Factor: speedup, of the ideal one. Of each run alone: parallel efficiency = load \
                   balance x communication. Computation of an ideal run, of this run's.";
     paragraph(out, legend, screen, style, Tone::Faint);
+    let counted = scaling.sizes.iter().filter_map(|size| {
+        let of = size.counted_scaling.as_ref()?;
+        let [one, two, three] = [of.instructions, of.instructions_per_cycle, of.frequency]
+            .map(|factor| format!("{factor:.2}"));
+        Some(format!(
+            "{}: {one} by instructions x {two} by instructions per cycle x {three} by frequency",
+            plural(size.ranks.into(), "rank")
+        ))
+    });
+    let counted: Vec<String> = counted.collect();
+    if !counted.is_empty() {
+        let text = format!("Counted computation scales, on {}.", counted.join("; on "));
+        paragraph(out, &text, screen, style, Tone::Plain);
+    }
 }
 
 /// A loss, with its sign.

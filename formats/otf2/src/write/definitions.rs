@@ -4,10 +4,14 @@ use rustc_hash::FxHashMap;
 
 use super::{ArchiveWriter, Marker, text};
 use crate::Error;
-use crate::definitions::{Definitions, TEXT, UNDEFINED};
+use crate::definitions::{Definitions, LONG, TEXT, UNDEFINED};
 
 /// `OTF2_LOCATION_GROUP_TYPE_PROCESS`.
 const PROCESS: u8 = 1;
+/// `OTF2_METRIC_TYPE_OTHER`, `OTF2_METRIC_ACCUMULATED_START`, `OTF2_TYPE_UINT64`, `OTF2_BASE_DECIMAL`.
+const COUNTER: (u8, u8, u8, u8) = (0, 0, LONG, 1);
+/// `OTF2_METRIC_SYNCHRONOUS`, `OTF2_RECORDER_KIND_CPU`.
+const RECORDED: (u8, u8) = (1, 2);
 /// `OTF2_MARKER_SCOPE_LOCATION`, `OTF2_SEVERITY_MEDIUM`.
 const MARKER: (u8, u8) = (1, 2);
 
@@ -72,6 +76,14 @@ impl ArchiveWriter {
             }
             for (id, a) in sorted(&definitions.attributes) {
                 self.check((call.attribute)(to, id, a.name, a.description, a.kind))?;
+            }
+            for (id, &name) in (0..).zip(&definitions.metrics) {
+                let (kind, mode, value, base) = COUNTER;
+                self.check((call.metric_member)(
+                    to, id, name, 0, kind, mode, value, base, 0, 0,
+                ))?;
+                let (occurrence, recorder) = RECORDED;
+                self.check((call.metric_class)(to, id, 1, &id, occurrence, recorder))?;
             }
             for c in &definitions.comms {
                 self.check(match c.other {

@@ -221,7 +221,7 @@ class Report:
     @property
     def tables(self) -> Tables:
         """Lists of the report as Arrow tables: `findings`, `causes`, `root_causes`, `locations`,
-        `metrics`, `operations`, `anomalies`."""
+        `counters`, `metrics`, `operations`, `anomalies`."""
         return Tables({name: _maker(self, name) for name in _SHAPES})
 
     def text(self, top: int = 10) -> str:
@@ -297,7 +297,16 @@ def _root_causes(report: Report) -> _Rows:
 def _locations(report: Report) -> _Rows:
     return [
         (one["rank"], one["thread"], one["host"], *(one[name] for name in _ORDER))
+        + (one.get("processor_s"), one.get("counted_s"))
         for one in report.data["locations"]
+    ]
+
+
+def _counters(report: Report) -> _Rows:
+    return [
+        (one["rank"], one["thread"], name, number)
+        for one in report.data["locations"]
+        for name, number in one.get("counters", {}).items()
     ]
 
 
@@ -343,8 +352,12 @@ _SHAPES: dict[str, tuple[list[tuple[str, pa.DataType]], Callable[[Report], _Rows
     ),
     "locations": (
         [("rank", pa.uint32()), ("thread", pa.uint32()), ("host", _TEXT)]
-        + [(name, _TIME) for name in _ORDER],
+        + [(name, _TIME) for name in [*_ORDER, "processor_s", "counted_s"]],
         _locations,
+    ),
+    "counters": (
+        [("rank", pa.uint32()), ("thread", pa.uint32()), ("counter", _TEXT), ("number", _COUNT)],
+        _counters,
     ),
     "metrics": (
         [("pattern", _TEXT), ("total_s", _TIME), ("percent", _TIME), ("instances", _COUNT)],

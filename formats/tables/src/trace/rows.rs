@@ -96,6 +96,53 @@ tables! {
         /// Call path.
         call_path: u32,
     }
+    /// What the time before a call was beside computation, as far as it was read.
+    StretchRow / StretchColumns = "stretches" {
+        /// Rank.
+        rank: u32,
+        /// Thread.
+        thread: u32,
+        /// Number of the call that ended it.
+        number: u64,
+        /// Off the processor by itself, ns.
+        blocked_ns: i64,
+        /// Off the processor since others had it, ns.
+        preempted_ns: i64,
+        /// In the kernel, ns.
+        kernel_ns: i64,
+        /// Page faults without a device.
+        minor_faults: u32,
+        /// Page faults with a device.
+        major_faults: u32,
+        /// Time in which counters counted, ns.
+        counted_ns: Option<i64>,
+    }
+    /// What a counter counted before a call.
+    CounterRow / CounterColumns = "counters" {
+        /// Rank.
+        rank: u32,
+        /// Thread.
+        thread: u32,
+        /// Number of the call that ended the stretch.
+        number: u64,
+        /// Name of the counter.
+        counter: Key,
+        /// How much it counted.
+        count: u64,
+    }
+    /// A sample of the call stack.
+    SampleRow / SampleColumns = "samples" {
+        /// Rank.
+        rank: u32,
+        /// Thread.
+        thread: u32,
+        /// Number of the call that ended the stretch.
+        number: u64,
+        /// When it was taken, ns.
+        time_ns: i64,
+        /// Call path.
+        call_path: u32,
+    }
     /// A message.
     MessageRow / MessageColumns = "messages" {
         /// World rank of the sender.

@@ -47,6 +47,15 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         let detail = format!("no samples could be taken: {why}");
         add("not_sampled", AnomalySeverity::Warning, 1, detail);
     }
+    for why in location.definitions.properties("not_counted") {
+        let detail = format!("a counter is missing: {why}");
+        add("not_counted", AnomalySeverity::Warning, 1, detail);
+    }
+    for ran in location.definitions.properties("counter_ran") {
+        let detail =
+            format!("counters took turns, and are scaled: part of the time counted, {ran}");
+        add("counters_scaled", AnomalySeverity::Warning, 1, detail);
+    }
     let lost = property("samples_lost").and_then(|lost| lost.parse().ok());
     if let Some(lost) = lost.filter(|&lost| lost > 0) {
         let detail = "samples found no room: other functions than those told may have taken time";
