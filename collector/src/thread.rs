@@ -50,6 +50,11 @@ pub fn is_recording() -> bool {
     STATE.load(Ordering::Relaxed) & state::RECORDING != 0
 }
 
+/// How many locations the process has had so far.
+pub fn locations() -> u32 {
+    threads().next
+}
+
 /// Whether the calling thread is in a recorded call.
 pub fn is_inside() -> bool {
     // SAFETY: the slot belongs to this thread, and states live as long as their threads.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -30,6 +30,20 @@ impl Run {
         let name = source.replace('.', "-");
         let bench = Bench::new(&format!("threads-{name}"));
         let program = bench.compile(&format!("threads/{source}"), FLAGS, &[]);
+        Run::recorded(&bench, &program, ranks, threads)
+    }
+
+    /// The same with LLVM's compiler and runtime.
+    fn by_clang(source: &str, ranks: u32, threads: &str) -> Run {
+        let bench = Bench::new(&format!("threads-clang-{}", source.replace('.', "-")));
+        let source = programs().join("threads").join(source);
+        let program = bench.path("by-clang");
+        let mut command = Command::new(bench.mpi.compiler(&source));
+        command.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
+        command.args(["-O1", "-g"]).args(FLAGS).arg(&source);
+        command.arg("-o").arg(&program);
+        let limit = Duration::from_secs(120);
+        process::run(&mut command, limit, &bench.path("clang")).expect_success();
         Run::recorded(&bench, &program, ranks, threads)
     }
 
@@ -179,41 +193,20 @@ fn threads_of_other_languages_are_seen() {
     });
 }
 
-/// A program with LLVM's compiler and runtime.
-fn by_clang(bench: &Bench, name: &str) -> PathBuf {
-    let source = programs().join("threads").join(name);
-    let output = bench.path("by-clang");
-    let mut command = Command::new(bench.mpi.compiler(&source));
-    command.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
-    command
-        .args(["-O1", "-g", "-fopenmp", "-pthread"])
-        .arg(&source);
-    command.arg("-o").arg(&output);
-    let limit = Duration::from_secs(120);
-    process::run(&mut command, limit, &bench.path("clang")).expect_success();
-    output
-}
-
 /// LLVM's runtime tells of itself what happens.
 #[test]
 fn a_runtime_with_a_tools_interface_tells_the_same() {
     until_right("clang", |_| {
-        let bench = Bench::new("threads-clang-late");
-        let program = by_clang(&bench, "late_thread.c");
-        let run = Run::recorded(&bench, &program, 2, "2");
+        let run = Run::by_clang("late_thread.c", 2, "2");
         let waited = ROUNDS * DELAY;
         run.loses("wait_at_implicit_omp_barrier", waited)?;
         run.loses("wait_at_barrier", waited)?;
         let root = run.root();
         check(root["rank_set"] == "0" && root["thread_set"] == "1", root)?;
-        let bench = Bench::new("threads-clang-critical");
-        let program = by_clang(&bench, "critical.c");
-        let run = Run::recorded(&bench, &program, 1, "4");
+        let run = Run::by_clang("critical.c", 1, "4");
         run.loses("wait_at_critical", ROUNDS * 0.020 * (1.0 + 2.0 + 3.0))
     });
-    let bench = Bench::new("threads-clang-odd");
-    let program = by_clang(&bench, "odd.c");
-    Run::recorded(&bench, &program, 2, "2");
+    Run::by_clang("odd.c", 2, "2");
 }
 
 /// Programs behave as ever, whatever they do with threads.

@@ -20,7 +20,7 @@ use crate::lookup;
 use crate::next::{Next, Target};
 use crate::posix;
 use crate::stream::Stream;
-use crate::thread::{UNRECORDED, slot};
+use crate::thread::{self, UNRECORDED, slot};
 
 /// A mutex of the C library, as far as it is looked at: these words have been there since it has
 /// futexes.
@@ -82,6 +82,10 @@ impl Counts {
 static AWAITED: Counts = Counts::new();
 /// How many hold a critical section.
 static HELD: Counts = Counts::new();
+
+/// Threads do not become locations by locks any more when the process has so many: some programs
+/// make thousands, each of which has a file.
+const MOST_LOCATIONS: u32 = 256;
 
 /// Threads that were there before the recording, by the system's number, but for the first one: the
 /// MPI library's own. Those that find no place count as the program's.
@@ -189,23 +193,24 @@ fn is_left_out(address: u64) -> bool {
 /// if that is safe.
 fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
     // SAFETY: the slot belongs to this thread.
-    let thread = unsafe { *slot() };
-    if thread == UNRECORDED || thread.is_null() && !become_location {
+    let own = unsafe { *slot() };
+    if own == UNRECORDED || own.is_null() && !become_location {
         return None;
     }
-    if thread.is_null() {
+    if own.is_null() {
         // SAFETY: takes no arguments.
-        let own = unsafe { libc::gettid() };
+        let number = unsafe { libc::gettid() };
         let is_early = EARLY
             .iter()
-            .any(|early| early.load(Ordering::Relaxed) == own);
-        if is_early || !posix::is_safe(site.sp, &crate::thread::stack()) {
+            .any(|early| early.load(Ordering::Relaxed) == number);
+        let is_safe = || posix::is_safe(site.sp, &thread::stack());
+        if is_early || thread::locations() >= MOST_LOCATIONS || !is_safe() {
             return None;
         }
         return Waiter::begin(site);
     }
     // SAFETY: states live as long as their threads.
-    let state = unsafe { &*thread };
+    let state = unsafe { &*own };
     let waiter = Waiter::begin(site).filter(|_| state.has_on_stack(site.sp));
     waiter.filter(|_| posix::is_safe(site.sp, state.stack()))
 }
@@ -540,7 +545,7 @@ mod tests {
     fn the_libraries_that_are_left_out_are_found() {
         leave_out();
         // The allocator of tests is the C library's.
-        assert!(!is_left_out(leave_out as usize as u64));
+        assert!(!is_left_out(leave_out as *const () as u64));
         assert!(!is_left_out(0));
     }
 }

@@ -116,12 +116,10 @@ macro_rules! signals {
     };
 }
 
-/// A word of an object of the C library.
-///
-/// # Safety
-/// An object of the program with so many words.
-unsafe fn word(object: *mut c_void, at: usize) -> u32 {
-    // SAFETY: as the caller states; the C library changes it atomically.
+/// A word of an object of the C library, such as a caller of its functions has.
+fn word(object: *mut c_void, at: usize) -> u32 {
+    // SAFETY: the object that the real function looks at, and the words that it has; the C library
+    // changes them atomically.
     unsafe { (*object.cast::<AtomicU32>().add(at)).load(Ordering::Relaxed) }
 }
 
@@ -134,12 +132,12 @@ waits! {
     pthread_cond_clockwait pthread_cond_wait
         (condition: *mut c_void, mutex: *mut c_void, clock: c_int, until: *const c_void)
         for condition.addr() as u64, gives Some(mutex), if true, of 0;
-    // SAFETY: of the caller's semaphore, the first word is the value.
+    // The first word is the value.
     sem_wait sem_wait (semaphore: *mut c_void)
-        for semaphore.addr() as u64, gives None, if unsafe { word(semaphore, 0) } == 0, of 0;
-    // SAFETY: of the caller's barrier, the third word is the number of its threads.
+        for semaphore.addr() as u64, gives None, if word(semaphore, 0) == 0, of 0;
+    // The third word is the number of its threads.
     pthread_barrier_wait pthread_barrier_wait (barrier: *mut c_void)
-        for barrier.addr() as u64, gives None, if true, of unsafe { word(barrier, 2) };
+        for barrier.addr() as u64, gives None, if true, of word(barrier, 2);
     pthread_join pthread_join (thread: libc::pthread_t, result: *mut *mut c_void)
         for thread, gives None, if true, of 0;
 }

@@ -1,7 +1,7 @@
 // The first thread waits for what a second one does: a condition variable with its mutex.
 //
 // Run with one rank or more.
-#include "common.h"
+#include "../common.h"
 #include <condition_variable>
 #include <mutex>
 #include <thread>

@@ -4,7 +4,7 @@
  *
  * Built with -fopenmp, run with four threads of one rank or more.
  */
-#include "common.h"
+#include "../common.h"
 #include <omp.h>
 
 enum { BEGIN = 10, STAY = 20, OFTEN = 1000 };

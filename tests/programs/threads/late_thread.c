@@ -3,7 +3,7 @@
  *
  * Built with -fopenmp, run with two threads of two ranks.
  */
-#include "common.h"
+#include "../common.h"
 #include <omp.h>
 
 enum { ALONE = 10, EARLY = 20 };

@@ -3,7 +3,7 @@
  *
  * Built with -pthread, run with two ranks.
  */
-#include "common.h"
+#include "../common.h"
 #include <pthread.h>
 
 enum { TAKES = 10, WANTS = 20, OFTEN = 1000 };

@@ -4,7 +4,7 @@
  *
  * Built with -fopenmp -pthread, run with two ranks.
  */
-#include "common.h"
+#include "../common.h"
 #include <errno.h>
 #include <omp.h>
 #include <pthread.h>

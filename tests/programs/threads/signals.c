@@ -3,7 +3,7 @@
  *
  * Built with -pthread, run with two ranks.
  */
-#include "common.h"
+#include "../common.h"
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
