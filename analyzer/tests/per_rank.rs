@@ -173,6 +173,9 @@ fn sums_over_the_table_are_the_report() {
             ("synchronization", location.synchronization_s),
             ("io", location.io_s),
             ("wait", location.wait_s),
+            ("blocked", 0.0),
+            ("preempted", 0.0),
+            ("kernel", 0.0),
         ] {
             let row = times.next().unwrap();
             let of = number_of(row, "rank").zip(number_of(row, "thread"));

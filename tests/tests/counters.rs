@@ -8,7 +8,7 @@ use std::process::Command;
 
 use laggard_tests::attempts::until_right;
 use laggard_tests::process;
-use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT};
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT, reader};
 use serde_json::Value;
 
 const COUNTERS: &str = "LAGGARD_COUNTERS";
@@ -174,4 +174,42 @@ fn exports_have_what_was_counted() {
     let counted = dump.lines().filter(|line| line.contains(" page-faults="));
     assert!(counted.count() >= ROUNDS as usize, "{dump}");
     assert!(dump.contains(" counted_us="), "{dump}");
+    let export = |to: &str, output: &str| {
+        let mut command = Command::new(&bench.command);
+        command.arg("export").arg(&trace).args(["--to", to, "-o"]);
+        command.arg(bench.path(output));
+        let outcome = process::run(&mut command, TIMEOUT, &bench.path("export"));
+        outcome.expect_orderly().expect_success();
+        bench.path(output)
+    };
+    let read = |script: &str, files: &[&Path]| -> Value {
+        let mut command = reader(script);
+        command.args(files);
+        let outcome = process::run(&mut command, TIMEOUT, &bench.path("reader"));
+        serde_json::from_str(&outcome.expect_success().stdout).expect("JSON")
+    };
+    let (parquet, arrow) = (export("parquet", "parquet"), export("arrow", "arrow"));
+    let tables = read("tables.py", &[&parquet, &arrow]);
+    let sum = |table: &str, column: &str| number(&tables[table]["duckdb"]["sums"][column]);
+    let faults = sum("counters", "count");
+    let also = sum("stretches", "minor_faults");
+    assert!((faults - also).abs() < 0.02 * also, "{faults} {also}");
+    assert!(sum("stretches", "counted_ns") > 0.0 && sum("stretches", "kernel_ns") > 0.0);
+    for table in ["counters", "stretches", "samples"] {
+        assert_eq!(tables[table]["pyarrow"], tables[table]["duckdb"], "{table}");
+    }
+    let line = read("perfetto_trace.py", &[&export("perfetto", "line.perfetto")]);
+    let line = line.to_string();
+    for part in ["page-faults per second", "\"problems\":[]"] {
+        assert!(line.contains(part), "{line}");
+    }
+    let archive = export("otf2", "archive").join("traces.otf2");
+    match Command::new("otf2-print").arg(&archive).output() {
+        Ok(printed) => {
+            let text = String::from_utf8_lossy(&printed.stdout);
+            let metrics = text.lines().filter(|line| line.starts_with("METRIC"));
+            assert!(metrics.count() >= ROUNDS as usize, "{text}");
+        }
+        Err(error) => eprintln!("SKIPPED: otf2-print: {error}"),
+    }
 }

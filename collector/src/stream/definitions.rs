@@ -14,6 +14,7 @@ use crate::counters::{self, Counters};
 use crate::ffi::MPI_Group;
 use crate::groups::{self, Group, Kind};
 use crate::log;
+use crate::signature::{Lookup, Raw};
 
 impl Stream {
     /// Defines a communicator, window or file, unless the file already does.
@@ -122,6 +123,30 @@ impl Stream {
         if let Some(ns) = self.stretches.least_ns() {
             self.properties(&[("least_stretch_ns", ns.to_string().into_bytes())]);
         }
+    }
+
+    /// The id of a signature that describes the end of a receive.
+    pub fn outcome(&mut self, raw: &Raw) -> u32 {
+        match self.find_or_make(raw) {
+            Lookup::Known(found) | Lookup::New(found) => found.id,
+            // Not remembered beyond the limit: the file grows, memory does not.
+            Lookup::Fallback { .. } | Lookup::Full => {
+                let id = self.signatures.next_id();
+                self.define_signature(raw, id);
+                id
+            }
+        }
+    }
+
+    /// The id of a completion list; `None` if its entries must go into extension records.
+    pub fn completion_list(&mut self, entries: &[(u32, u32)]) -> Option<u32> {
+        let (id, new) = self.lists.intern(entries)?;
+        if new && self.is_writing() {
+            let entries = entries.to_vec();
+            self.writer
+                .define(&[Definition::CompletionList { id, entries }]);
+        }
+        Some(id)
     }
 
     /// Names what is counted, and says what is not: once for the whole run on the terminal, too.

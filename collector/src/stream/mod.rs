@@ -605,30 +605,6 @@ impl Stream {
         self.writer.define(&[Definition::Signature(signature)]);
     }
 
-    /// The id of a signature that describes the end of a receive.
-    pub fn outcome(&mut self, raw: &Raw) -> u32 {
-        match self.find_or_make(raw) {
-            Lookup::Known(found) | Lookup::New(found) => found.id,
-            // Not remembered beyond the limit: the file grows, memory does not.
-            Lookup::Fallback { .. } | Lookup::Full => {
-                let id = self.signatures.next_id();
-                self.define_signature(raw, id);
-                id
-            }
-        }
-    }
-
-    /// The id of a completion list; `None` if its entries must go into extension records.
-    pub fn completion_list(&mut self, entries: &[(u32, u32)]) -> Option<u32> {
-        let (id, new) = self.lists.intern(entries)?;
-        if new && self.is_writing() {
-            let entries = entries.to_vec();
-            self.writer
-                .define(&[Definition::CompletionList { id, entries }]);
-        }
-        Some(id)
-    }
-
     /// Extension records for the parts that a fallback signature leaves out.
     fn missing(&self, raw: &Raw) -> Vec<Record> {
         let mut records = Vec::new();

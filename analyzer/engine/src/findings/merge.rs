@@ -361,11 +361,15 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             }
             traffic.waits = findings.waits();
             partial.locations[at].traffic = traffic;
-            let counts = &thread.counted.counts;
+            let beside = &thread.counted.beside;
+            let counts = &beside.counted;
+            let ns = |ticks| thread.stream.length_ns(ticks).max(0) as u64;
+            partial.locations[at].outside =
+                [beside.blocked, beside.preempted, beside.kernel].map(ns);
             let names = thread.stream.location().definitions.properties("counter");
             let names = names.into_iter().enumerate();
             partial.locations[at].counted = Counters {
-                time: thread.stream.length_ns(counts.time).max(0) as u64,
+                time: ns(counts.time),
                 counts: names
                     .filter_map(|(at, name)| Some((name, counts.get(at)?)))
                     .collect(),

@@ -289,7 +289,7 @@ struct Table<'t> {
     patterns: FxHashMap<PatternNumber, Text>,
     hosts: Vec<Option<Text>>,
     /// Names of the times, in the order of [`Table::times`].
-    metrics: [Text; 8],
+    metrics: [Text; 11],
     /// Places often share texts.
     texts: FxHashMap<String, Text>,
 }
@@ -314,6 +314,9 @@ impl<'t> Table<'t> {
             "synchronization",
             "io",
             "wait",
+            "blocked",
+            "preempted",
+            "kernel",
         ];
         Ok(Table {
             metrics: metrics.map(|metric| file.text(metric)),
@@ -341,6 +344,7 @@ impl<'t> Table<'t> {
                 value,
             };
             if part.begins {
+                let [blocked, preempted, kernel] = part.times.outside;
                 let times = Times::of(&part.times);
                 let times = [
                     times.wall,
@@ -351,6 +355,9 @@ impl<'t> Table<'t> {
                     times.synchronization,
                     times.io,
                     times.waiting,
+                    blocked,
+                    preempted,
+                    kernel,
                 ];
                 for (metric, time) in self.metrics.into_iter().zip(times) {
                     self.file.push(&row(metric, time, Value::Time))?;

@@ -33,6 +33,8 @@ pub struct LocationTimes {
     pub all: u64,
     /// On its processor while it was recorded; 0 = not known.
     pub processor: u64,
+    /// Between calls: off the processor by itself, off it since others had it, and in the kernel.
+    pub outside: [u64; 3],
     /// What counters counted while it computed, and for how long.
     pub counted: Counters,
     /// Until its libraries had started.

@@ -84,12 +84,14 @@ fn told_factors(of: &Factors) -> Option<String> {
     ];
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
     let share = |part: f64| laggard_report::ratio(part, of.excess_s);
-    let told = parts
+    let mut told = parts
         .iter()
         .filter(|(part, _)| share(*part) >= LEAST_FACTOR);
-    let told = told.map(|(part, name)| format!("{} by {name}", duration(*part)));
-    let told: Vec<_> = told.collect();
-    (!told.is_empty()).then(|| format!("longer {}", told.join(", ")))
+    let (first, name) = told.next()?;
+    let (first, all) = (duration(*first), duration(of.excess_s));
+    let rest = told.map(|(part, name)| format!(", {name} {}", duration(*part)));
+    let rest: String = rest.collect();
+    Some(format!("{name} took {first} of the {all} more{rest}"))
 }
 
 /// Whether it is worth a word: factors tell of instructions and cycles.

@@ -175,8 +175,8 @@ pub struct Activities {
     of_function: FxHashMap<u32, u32>,
     /// The same of samples; `None` if the function is not known.
     of_sampled: FxHashMap<u32, Option<u32>>,
-    /// Stretches, with functions in which there were samples.
-    sampled_in: FxHashSet<(u32, PathKey)>,
+    /// Calls before stretches, with functions in which there were samples then.
+    sampled_in: FxHashSet<(Site, PathKey)>,
     /// Those of counters.
     pub(super) counters: Numbers,
 }
@@ -355,14 +355,12 @@ impl Activities {
     pub fn of_samples(
         &mut self,
         thread: &Thread<'_>,
-        (before, signature): (u32, u32),
         (told, functions): (Told<'_>, &Functions),
         mut part: impl FnMut(u32, i64),
     ) {
         if told.sampled.is_empty() {
             return;
         }
-        let stretch = self.of_gap(thread, before, signature);
         for &(path, ticks) in told.sampled {
             let known = self.of_sampled.get(&path).copied();
             let number = known.unwrap_or_else(|| {
@@ -373,16 +371,27 @@ impl Activities {
                 number
             });
             if let Some(number) = number {
-                let function = self.list[number as usize].begin.1;
-                self.sampled_in.insert((stretch, function));
                 part(number, thread.stream.length_ns(ticks.into()));
             }
         }
     }
 
-    /// Whether there were samples of a function in a stretch.
+    /// Notes which functions all samples of a location are in.
+    pub fn note_samples(&mut self, thread: &Thread<'_>, functions: &Functions) {
+        let definitions = &thread.stream.location().definitions;
+        let all = thread.counted.sampled_after();
+        self.sampled_in.extend(all.filter_map(|(before, path)| {
+            let function = functions.key(path_key(definitions, path))?;
+            Some((site(thread, before), function))
+        }));
+    }
+
+    /// Whether there were samples of a function in stretches that begin as this one, at any time of the run:
+    /// that does not depend on slabs.
     pub fn has_in(&self, stretch: u32, function: PathKey) -> bool {
-        self.sampled_in.contains(&(stretch, function))
+        let activity = &self.list[stretch as usize];
+        let is_work = activity.kind == Kind::Computation && activity.is_stretch();
+        is_work && self.sampled_in.contains(&(activity.begin, function))
     }
 
     fn of_function(&mut self, thread: &Thread<'_>, path: u32) -> u32 {

@@ -70,8 +70,10 @@ enum About {
 pub struct Numbers {
     /// By number of the activity.
     about: BTreeMap<u32, About>,
-    /// By number of the counter: of the activity. `None` until something was counted.
+    /// `None` if the location has no counters.
     known: Option<Known>,
+    /// Whether they were looked for.
+    is_looked: bool,
 }
 
 struct Known {
@@ -100,7 +102,7 @@ impl Activities {
         time: i64,
         mut part: impl FnMut(u32, i64),
     ) {
-        if self.counters.known.is_none() {
+        if !std::mem::replace(&mut self.counters.is_looked, true) {
             let names = thread.stream.location().definitions.properties("counter");
             if names.is_empty() {
                 return;

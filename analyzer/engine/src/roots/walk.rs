@@ -179,12 +179,14 @@ impl<'a> Walker<'a> {
         (folds, functions): (bool, &'a Functions),
         (start, begun): (Option<i64>, i64),
     ) -> Self {
+        let mut activities = Activities::default();
+        activities.note_samples(thread, functions);
         Walker {
             name: (rank, thread.number),
             thread,
             stream: Stream::new(thread.stream.location(), clock),
             columns: Columns::without_look_back(),
-            activities: Activities::default(),
+            activities,
             sums: Sums::default(),
             ended: Vec::new(),
             synced: Synced::default(),
@@ -342,7 +344,7 @@ impl<'a> Walker<'a> {
         };
         let activities = &mut self.activities;
         activities.of_gap_in(self.thread, around, told, time, &mut part);
-        activities.of_samples(self.thread, around, (told, self.functions), &mut part);
+        activities.of_samples(self.thread, (told, self.functions), &mut part);
         let Beside {
             blocked,
             preempted,

@@ -1,7 +1,7 @@
 //! What threads did between calls: off the processor or in the kernel, samples of the call stack, and
 //! counters.
 //!
-//! Each thread with such times has a track of its own for them, below its calls. The trace does not tell the
+//! Each thread with such times has tracks of its own for them, below its calls. The trace does not tell the
 //! order of the parts of a stretch: they are drawn one after the other.
 
 use std::io::Write;
@@ -14,6 +14,11 @@ use laggard_trace::calls::Call;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{FIRST, TimeLine, track_of};
+
+/// Numbers of a thread's tracks: parts of stretches, counters, and samples.
+const PARTS: u64 = 0;
+const FIRST_COUNTER: u64 = 1;
+const SAMPLES: u64 = FIRST_COUNTER + COUNTERS as u64;
 
 /// What is known of these tracks so far.
 #[derive(Default)]
@@ -64,7 +69,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             }
             let track = self.own_track(
                 at,
-                0,
+                PARTS,
                 "between calls",
                 "parts of a stretch: their order is not known",
             )?;
@@ -115,8 +120,12 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
                 continue;
             };
             let name = format!("{name} per second");
-            let track =
-                self.own_track(at, 1 + number as u64, &name, "while the thread computes")?;
+            let track = self.own_track(
+                at,
+                FIRST_COUNTER + number as u64,
+                &name,
+                "while the thread computes",
+            )?;
             let rate = i128::from(count) * 1_000_000_000 / i128::from(time.max(1));
             let rate = i64::try_from(rate).unwrap_or(i64::MAX);
             self.writer.count(track, since, rate)?;
@@ -140,8 +149,9 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             })?;
             self.between.samples.insert(path, kind);
         }
+        let track = self.own_track(at, SAMPLES, "samples", "where the thread was")?;
         Ok(self.writer.instant(&Slice {
-            track: track_of(at),
+            track,
             begin: time,
             kind: &self.between.samples[&path],
             number: None,
@@ -152,8 +162,9 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
 
     /// The number of a track below that of a location; defines it at first use.
     fn own_track(&mut self, at: usize, which: u64, name: &str, description: &str) -> Result<u64> {
-        let first = FIRST + self.events.locations() as u64;
-        let uuid = first + at as u64 * (1 + COUNTERS as u64) + which;
+        // After the locations' own tracks, and those of their root causes.
+        let first = FIRST + 2 * self.events.locations() as u64;
+        let uuid = first + at as u64 * (1 + SAMPLES) + which;
         if !self.between.tracks.insert(uuid) {
             return Ok(uuid);
         }
@@ -165,7 +176,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             order: which as i32,
         };
         match which {
-            0 => self.writer.track(&track)?,
+            PARTS | SAMPLES => self.writer.track(&track)?,
             _ => self.writer.counter_track(&track)?,
         }
         Ok(uuid)
