@@ -1,6 +1,7 @@
 //! Events of the kernel about the calling thread, by `perf_event_open`.
 
 use std::io;
+use std::sync::OnceLock;
 
 /// The kernel's `struct perf_event_attr`, version 5.
 #[repr(C)]
@@ -41,6 +42,18 @@ pub const EXCLUDE_KERNEL: u64 = 1 << 5;
 pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 
 const CLOSE_ON_EXEC: u64 = 1 << 3;
+
+/// Whether the process may only make some system calls: a filter may end it for others.
+pub fn is_filtered() -> bool {
+    static IS_FILTERED: OnceLock<bool> = OnceLock::new();
+    *IS_FILTERED.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+        let mode = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Seccomp:"));
+        mode.is_some_and(|mode| mode.trim() != "0")
+    })
+}
 
 /// Opens an event of the calling thread, on any processor, in the group of an open one if there is one.
 ///

@@ -170,6 +170,11 @@ impl Counters {
         };
         let mut missing = Vec::new();
         let named = match wanted {
+            Wanted::Auto if perf::is_filtered() => {
+                let filtered = || io::Error::other("system calls are filtered, name it to try");
+                let all = names::ALWAYS.map(|name| (name.to_owned(), filtered()));
+                return (None, all.into());
+            }
             Wanted::Auto => &[][..],
             Wanted::Named(names) => names,
             Wanted::Off => return (None, missing),

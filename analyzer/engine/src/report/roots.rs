@@ -101,7 +101,7 @@ impl Started {
         numbers.sort_unstable();
         match numbers[..] {
             [0] => String::new(),
-            _ => rank_ranges(numbers.into_iter()),
+            _ => rank_ranges(numbers),
         }
     }
 }
