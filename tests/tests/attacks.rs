@@ -209,7 +209,9 @@ fn threads_that_end_early() {
             let path = attack.trace().join(laggard_trace::file_name(rank, thread));
             let location = laggard_trace::Location::open(&path).expect("a location");
             let end = location.end.expect("an end");
-            assert_eq!((end.calls, end.recorded, end.reason), (5, 5, 2), "{path:?}");
+            // The last one at the threads' barrier does not wait.
+            assert!((5..=6).contains(&end.calls), "{path:?}: {}", end.calls);
+            assert_eq!((end.recorded, end.reason), (end.calls, 2), "{path:?}");
         }
     }
     assert_eq!(report.locations.len(), 10);

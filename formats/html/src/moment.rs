@@ -48,6 +48,14 @@ pub const FROM_START: &[&str] = &[
     "wait_on_lock",
     "wait_on_value",
     "wait_at_shmem_barrier",
+    "wait_at_omp_barrier",
+    "wait_at_implicit_omp_barrier",
+    "idle_threads",
+    "wait_on_mutex",
+    "wait_at_critical",
+    "wait_at_thread_barrier",
+    "wait_on_signal",
+    "wait_for_thread",
 ];
 
 /// The picture, or a text if there is none.

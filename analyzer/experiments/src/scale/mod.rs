@@ -364,10 +364,10 @@ mod tests {
     fn counters_divide_the_scaling_of_computation() {
         let counted = |ranks, instructions: u64, cycles: u64, seconds| {
             let mut report = testing::report(ranks, 8.0, 8.0);
-            let first = &mut report.locations[0];
-            first.counted_s = Some(seconds);
             let counts = [("instructions", instructions), ("cycles", cycles)];
-            first.counters = counts.map(|(name, count)| (name.to_owned(), count)).into();
+            let sums = report.location_sums.as_mut().expect("sums");
+            sums.counted_s = Some(seconds);
+            sums.counters = counts.map(|(name, count)| (name.to_owned(), count)).into();
             run(&format!("{ranks}.json"), report)
         };
         let sizes = vec![
