@@ -379,8 +379,8 @@ impl Activities {
     /// Notes which functions all samples of a location are in.
     pub fn note_samples(&mut self, thread: &Thread<'_>, functions: &Functions) {
         let definitions = &thread.stream.location().definitions;
-        let all = thread.counted.sampled_after();
-        self.sampled_in.extend(all.filter_map(|(before, path)| {
+        let all = thread.counted.sampled();
+        self.sampled_in.extend(all.filter_map(|(before, path, _)| {
             let function = functions.key(path_key(definitions, path))?;
             Some((site(thread, before), function))
         }));

@@ -3,7 +3,7 @@
 use laggard_trace::calls::user::REGION;
 use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::{Beside, Endpoint, PEER_NONE, Signature, flags};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::ends::NONE;
@@ -183,10 +183,6 @@ pub struct Counted {
     sampled: FxHashMap<(u32, u32), u64>,
     /// Messages and bytes that these sent, by world rank.
     sent: FxHashMap<u32, (u64, u64)>,
-    /// Call paths of samples, by signature of the record before, `NONE` at the begin.
-    sampled_after: FxHashSet<(u32, u32)>,
-    /// Signature of the last record.
-    latest: Option<u32>,
     /// What all stretches between calls were beside work, and what was counted in them.
     pub beside: Beside,
 }
@@ -223,10 +219,7 @@ impl Counted {
                 };
                 let earlier = columns.signature[columns.first..*at].iter();
                 let last = earlier.rev().find(is_call).copied().unwrap_or(before);
-                let latest = columns.signature[columns.first..*at].last();
-                let latest = latest.copied().or(self.latest).unwrap_or(NONE);
                 for &(path, ticks) in &event.sampled {
-                    self.sampled_after.insert((latest, path));
                     let sum = self.sampled.entry((last, path)).or_default();
                     *sum = sum.saturating_add(ticks.into());
                 }
@@ -244,8 +237,6 @@ impl Counted {
                 }
             }
         }
-        let last = columns.signature[columns.first..].last();
-        self.latest = last.copied().or(self.latest);
     }
 
     /// Computation after calls, ns, by their signature.
@@ -258,11 +249,6 @@ impl Counted {
     pub fn sampled(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         let all = self.sampled.iter();
         all.map(|(&(before, path), &ticks)| (before, path, ticks))
-    }
-
-    /// Call paths that were sampled, and the signatures of the records before, `NONE` at the begin.
-    pub fn sampled_after(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.sampled_after.iter().copied()
     }
 
     /// Computation after calls with this signature, ns.
