@@ -294,10 +294,14 @@ fn what_others_depend_on_is_not_moved_and_said_so() {
     first.recv(11, 1, 6, 60 * MS, 60 * MS + US);
     first.call(40, finalize(), 62 * MS, 63 * MS);
     all[0] = first;
-    let prediction = predicted(all, &FASTER[1..2]).unwrap();
+    let changes = [FASTER[1], ("speed_up", "rank:1=1000000")];
+    let prediction = predicted(all, &changes).unwrap();
     // 8 ms of looking after that send are waiting, and 40 ms before.
     assert_eq!(prediction.scenarios[0].gain_s, 0.008);
     assert_eq!(prediction.looking_as_recorded_s, 0.04);
+    // What rank 1 looks for comes earlier in the first of them alone.
+    let doubt = prediction.scenarios.iter().map(|found| found.doubt_s);
+    assert_eq!(doubt.collect::<Vec<_>>(), [0.04, 0.0]);
 }
 
 /// Looking that ends in a wait is over. What never comes is looked for as long as it was.

@@ -17,8 +17,8 @@ use crate::{Change, Outcome, Scenario, predicted};
 const FIRST: usize = 10;
 /// Hints that are answered, the most promising first.
 const FIRST_HINTS: usize = 20;
-/// Of a cause's waiting: if more looking than that stays as recorded, its gain is unknown.
-const MOST_LOOKING: f64 = 0.1;
+/// Of a cause's waiting: if it may gain so much more, its gain is unknown.
+const MOST_DOUBT: f64 = 0.1;
 
 /// A hint of a finding, by numbers.
 struct Asked {
@@ -54,14 +54,13 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report, largest: u
     scenarios.extend(of_hints);
     let mut prediction = predicted(events, Some(report), &scenarios, false)?;
     let of_hints = prediction.scenarios.split_off(known.len());
-    let looking = prediction.looking_as_recorded_s;
     // As all shares of a report, and as what hints promise.
     let phases = report.phases_of_run.as_ref();
     let measured = phases.map_or(report.run.wall_time_s, |phases| phases.measured_s);
     let causes = report.root_causes.as_deref_mut().unwrap_or_default();
     for (number, outcome) in known.into_iter().zip(prediction.scenarios) {
         let cause = &mut causes[number - 1];
-        if looking > MOST_LOOKING * cause.severity_s {
+        if outcome.doubt_s > MOST_DOUBT * cause.severity_s {
             continue;
         }
         cause.gain_s = Some(outcome.gain_s);
@@ -70,7 +69,7 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report, largest: u
     let told = asked.into_iter().zip(of_hints);
     for (asked, outcome) in told {
         let found = &mut report.bottlenecks[asked.finding];
-        if looking <= MOST_LOOKING * found.severity_s {
+        if outcome.doubt_s <= MOST_DOUBT * found.severity_s {
             promise(found, &asked, &outcome);
         }
     }

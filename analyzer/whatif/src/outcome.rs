@@ -53,6 +53,9 @@ pub struct Outcome {
     pub gain_s: f64,
     /// Of the time between start-up and shut-down, as all shares of a report.
     pub gain_percent: f64,
+    /// Looking that stays as recorded, though what was looked for comes so much earlier. It may gain
+    /// that much more.
+    pub doubt_s: f64,
     /// Time in calls in which they waited for others, all locations.
     pub waiting_s: f64,
     /// Of the time between start-up and shut-down.
@@ -147,6 +150,7 @@ pub fn prediction(events: &Events, scenarios: &[Scenario], replayed: &Replayed) 
             changes: scenario.changes.iter().map(Change::text).collect(),
             gain_s: gain,
             gain_percent: percent(gain, measured),
+            doubt_s: time(replayed.doubt[replayed.columns.of(at)]),
             ..found
         }
     });

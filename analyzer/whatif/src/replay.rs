@@ -51,6 +51,8 @@ pub struct Replayed {
     pub given_way: u64,
     /// Looking in vain that stays as it was though it waited, ns.
     pub stuck: i64,
+    /// By column: how much of that what was looked for would have shortened, at most, ns.
+    pub doubt: Vec<i64>,
     /// Only if all is replayed.
     pub along: Option<Along>,
 }
@@ -143,6 +145,7 @@ fn sweep(
             wrong: 0,
             given_way: 0,
             stuck: 0,
+            doubt: vec![0; count],
             along,
         },
     };
@@ -253,7 +256,8 @@ impl Sweep<'_> {
             }
         }
         // What was never found is waited for as long as it was.
-        self.replayed.stuck += lanes.iter().map(|lane| lane.vain).sum::<i64>();
+        let vain = lanes.iter().map(|lane| lane.vain).sum();
+        self.stay(vain);
         self.replayed.lanes = lanes.into_iter().map(Lane::finished).collect();
         let count = self.columns.count();
         for ((waiting, late), number) in self.waits.number_of {

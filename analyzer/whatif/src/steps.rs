@@ -139,7 +139,7 @@ impl Sweep<'_> {
                 self.shift = late;
                 self.skip_looks(lane, lost, late);
             }
-            (Some(lost), None) => self.replayed.stuck += lost,
+            (Some(lost), None) => self.stay(lost),
             (None, _) => {}
         }
         self.end(lane, call, latest.is_some(), call.leave - recorded);
@@ -155,13 +155,27 @@ impl Sweep<'_> {
             0 => lost,
             settled => {
                 let movable = lost.min((looked - late).max(0));
-                self.replayed.stuck += (lost - movable).min(settled);
+                let stays = (lost - movable).min(settled);
+                self.replayed.stuck += stays;
+                let since = |column: usize| lane.now[column].saturating_sub(self.bound[column]);
+                for (column, doubt) in self.replayed.doubt.iter_mut().enumerate() {
+                    // It would have come so much earlier, as this location sees it.
+                    let earlier = since(column).saturating_sub(since(UNCHANGED));
+                    *doubt += stays.min(earlier.max(0));
+                }
                 movable
             }
         };
         for (now, looked) in lane.now.iter_mut().zip(&mut lane.looked) {
             *now -= std::mem::take(looked).min(movable);
         }
+    }
+
+    /// Some looking, ns, stays as it was, whatever changes.
+    pub(crate) fn stay(&mut self, looking: i64) {
+        self.replayed.stuck += looking;
+        let doubt = self.replayed.doubt.iter_mut();
+        doubt.for_each(|doubt| *doubt += looking);
     }
 
     /// Ends a call that takes `rest` by itself, ns, after what it depends on, if it does.

@@ -8,6 +8,9 @@ use laggard_report::{RootCause, SourceLocation, words};
 
 use crate::outcome::{Outcome, Prediction, Stretch};
 
+/// Of a gain: what it may be more is said from here on.
+const LEAST_DOUBT: f64 = 0.01;
+
 /// The text of a prediction, for an output of this width.
 pub fn render(prediction: &Prediction, width: usize) -> String {
     let columns = columns(width);
@@ -84,6 +87,13 @@ fn one(outcome: &Outcome) -> String {
     );
     if outcome.changes.len() > 1 || outcome.changes.iter().any(|change| *change != outcome.name) {
         let _ = writeln!(text, "   {}", outcome.changes.join(" "));
+    }
+    if outcome.doubt_s > LEAST_DOUBT * outcome.gain_s.abs() {
+        let _ = writeln!(
+            text,
+            "   Perhaps up to {} more: so much looking in vain stays as recorded, though what it found comes earlier.",
+            duration(outcome.doubt_s)
+        );
     }
     let _ = writeln!(text, "   {}", efficiency(outcome));
     match &outcome.waits[..] {
