@@ -265,6 +265,37 @@ fn the_headline_names_the_cause_and_who_only_passes_it_on() {
 }
 
 #[test]
+fn the_headline_names_what_gains_more() {
+    let mut report = example();
+    let roots = report.root_causes.as_mut().unwrap();
+    let mut other = roots[0].clone();
+    other.id = "rc2".to_owned();
+    roots.insert(1, other);
+    let mut said = |gains: [Option<f64>; 2]| {
+        let roots = report.root_causes.as_mut().unwrap();
+        for (root, gain) in roots.iter_mut().zip(gains) {
+            root.gain_percent = gain;
+        }
+        let text = words(&report);
+        let begin = text.find("Mending it would").map(|begin| &text[begin..]);
+        begin.map(|text| text[..=text.find(" %.").unwrap() + 1].to_owned())
+    };
+    assert_eq!(
+        said([Some(1.2), Some(3.4)]).unwrap(),
+        "Mending it would make the run 1.2 % shorter, mending rc2 3.4 %"
+    );
+    assert_eq!(
+        said([Some(-0.1), Some(3.4)]).unwrap(),
+        "Mending it would not make the run shorter, mending rc2 3.4 %"
+    );
+    // About as much, little, or not known.
+    assert_eq!(said([Some(3.0), Some(3.4)]), None);
+    assert_eq!(said([Some(0.1), Some(0.9)]), None);
+    assert_eq!(said([None, Some(3.4)]), None);
+    assert_eq!(said([Some(3.4), None]), None);
+}
+
+#[test]
 fn the_headline_names_the_function_that_samples_tell() {
     let mut report = example();
     let place = SourceLocation {

@@ -10,6 +10,8 @@ use crate::{Bottleneck, OperationTimes, Report, RootCause, Victim, has_rank, lis
 const RANGES: usize = 4;
 /// A root cause that starts nearly all waiting.
 const NEARLY_ALL: f64 = 0.9;
+/// So many times the gain of the cause that is named is worth a word.
+const GAINS_MORE: f64 = 2.0;
 /// Part of a root cause that is worth a word.
 const NOTABLE: f64 = 0.05;
 /// Part of the time for which a rank was late, in which it waited itself, from which on it only
@@ -75,14 +77,40 @@ fn cause(report: &Report, wait: f64) -> Option<String> {
         is_outside && root.severity_s >= WORTH * first.severity_s
     };
     let own = crowd(report).and_then(|_| all.iter().find(is_own));
-    Some(match own.filter(|own| own.id != first.id) {
-        Some(own) => format!(
-            "{} {}: {}, probably waiting for a core.",
-            blamed(report, own, "Largest cause outside of communication", wait),
-            percent(first.percent),
-            doing(first, report.run.ranks)
-        ),
-        None => blamed(report, first, "Largest cause", wait),
+    let (named, text) = match own.filter(|own| own.id != first.id) {
+        Some(own) => {
+            let text = format!(
+                "{} {}: {}, probably waiting for a core.",
+                blamed(report, own, "Largest cause outside of communication", wait),
+                percent(first.percent),
+                doing(first, report.run.ranks)
+            );
+            (own, text)
+        }
+        None => (first, blamed(report, first, "Largest cause", wait)),
+    };
+    let shown = &all[..all.len().min(roots::SHOWN)];
+    Some(text + &gains_more(shown, named).unwrap_or_default())
+}
+
+/// `Mending it would make the run 0.20 % shorter, mending rc2 3.4 %.`, if the waiting that a cause
+/// starts says little about what is gained.
+fn gains_more(all: &[RootCause], named: &RootCause) -> Option<String> {
+    let gain = named.gain_percent?;
+    let gains = all
+        .iter()
+        .filter_map(|root| Some((root, root.gain_percent?)));
+    let (root, most) = gains.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most >= NOTABLE_PERCENT && most > GAINS_MORE * gain).then(|| {
+        let gain = match gain > 0.0 {
+            true => format!("make the run {} shorter", percent(gain)),
+            false => "not make the run shorter".to_owned(),
+        };
+        format!(
+            " Mending it would {gain}, mending {} {}.",
+            root.id,
+            percent(most)
+        )
     })
 }
 

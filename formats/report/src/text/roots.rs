@@ -7,7 +7,7 @@ use crate::ranks::list_of_ranges;
 use crate::{Bottleneck, Report, RootCause, RootSite, SourceLocation, Victim};
 
 /// Root causes shown.
-const SHOWN: usize = 5;
+pub(super) const SHOWN: usize = 5;
 /// Waiting calls shown for each, and the least share of one of them.
 const VICTIMS: usize = 2;
 const LEAST_SHARE: f64 = 0.05;
