@@ -138,12 +138,13 @@ fn a_chain_has_the_numbers_of_scalasca() {
 }
 
 /// Programs whose waits both know.
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "late_broadcast.c",
     "late_receiver_isend_wait.c",
     "late_receiver_rendezvous.c",
     "late_sender_chain.c",
     "late_sender_irecv_wait.c",
+    "late_sender_persistent.c",
     "late_sender_waitall.c",
     "root_cause_two.c",
     "waitall_send_and_receive.c",
