@@ -13,12 +13,14 @@ pub struct Sums {
     pub spent: Vec<i64>,
     /// Waiting so far, ns.
     pub waited: i64,
+    /// When that was, ns.
+    pub time: i64,
 }
 
 impl Sums {
     /// Becomes the same as others, in the memory that is there.
     pub fn copy(&mut self, other: &Sums) {
-        (self.order, self.waited) = (other.order, other.waited);
+        (self.order, self.waited, self.time) = (other.order, other.waited, other.time);
         self.spent.clear();
         self.spent.extend_from_slice(&other.spent);
     }
@@ -28,7 +30,9 @@ impl Sums {
     pub fn begin_at(&mut self, left: i64, call: &Closed) {
         let spent = &mut self.spent[call.number as usize];
         let later = call.leave.saturating_sub(left).min(call.inside);
-        *spent -= later.clamp(0, *spent);
+        let later = later.clamp(0, *spent);
+        *spent -= later;
+        self.time -= later;
     }
 }
 
