@@ -154,6 +154,33 @@ fn a_mutex_is_charged_to_its_holder() {
     });
 }
 
+/// Locks of all kinds are charged to who holds them, with both runtimes of OpenMP.
+#[test]
+fn other_locks_are_charged_to_their_holders() {
+    let source = "threads/locks.c";
+    let check_run = |run: &Run| {
+        run.loses("wait_on_mutex", 4.0 * ROUNDS * DELAY)?;
+        let mut found = run.report["bottlenecks"].as_array().into_iter().flatten();
+        let found = found.find(|found| found["operation"] == "omp_set_lock");
+        let found = found.unwrap_or(&Value::Null);
+        check(found["location"]["line"] == mark(source, "lock"), found)?;
+        let cause = &found["causes"][0];
+        check(cause["location"]["line"] == mark(source, "unlock"), cause)?;
+        let waits = [
+            "omp_set_lock",
+            "rwlock_rdlock",
+            "rwlock_wrlock",
+            "spin_lock",
+        ]
+        .map(|name| run.dump.matches(&format!("{name} ")).count());
+        check(waits == [ROUNDS as usize; 4], &(waits, &run.dump))
+    };
+    until_right("locks", |_| check_run(&Run::of("locks.c", 1, "2")));
+    until_right("locks by clang", |_| {
+        check_run(&Run::by_clang("locks.c", 1, "2"))
+    });
+}
+
 /// Threads wait in turns for a critical section.
 #[test]
 fn a_critical_section_is_entered_in_turns() {

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 
 use laggard_trace::calls::number;
 
-use super::locks::{enter_critical, leave_critical};
+use super::locks::{enter_critical, leave_critical, unset, wants_set};
 use super::team::{Function, barrier, fork};
 use crate::resolve::Slot;
 
@@ -122,4 +122,38 @@ critical! {
     leave_critical GOMP_critical_end();
     enter_critical GOMP_critical_name_start(variable);
     leave_critical GOMP_critical_name_end(variable);
+}
+
+/// Locks, and the same for Fortran.
+macro_rules! locks {
+    ($($set:ident $unset:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $set(lock: *mut c_void) {
+            static NEXT: Slot<unsafe extern "C-unwind" fn(*mut c_void)> =
+                Slot::within(concat!(stringify!($set), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            // SAFETY: the caller's lock, and the function that it called.
+            unsafe {
+                let wait = wants_set(site, lock);
+                NEXT.get()(lock);
+                if let Some(wait) = wait {
+                    wait.end(0);
+                }
+            }
+        }
+
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $unset(lock: *mut c_void) {
+            static NEXT: Slot<unsafe extern "C-unwind" fn(*mut c_void)> =
+                Slot::within(concat!(stringify!($unset), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            // SAFETY: as above.
+            unset(site, lock, || unsafe { NEXT.get()(lock) });
+        }
+    )*};
+}
+
+locks! {
+    omp_set_lock omp_unset_lock;
+    omp_set_lock_ omp_unset_lock_;
 }
