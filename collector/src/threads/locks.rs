@@ -487,16 +487,18 @@ pub fn loaded() {
     crate::next::fill(LOCKS.iter().chain(UNLOCKS).copied());
 }
 
-/// The calling thread wants a lock of GCC's OpenMP runtime. Returns its wait, if somebody holds it.
+/// Whether somebody holds a lock of GCC's OpenMP runtime, and that is recorded.
 ///
 /// # Safety
 /// A lock of the program.
 #[inline(always)]
-pub unsafe fn wants_set(site: CallSite, lock: *mut c_void) -> Option<Wait> {
+pub unsafe fn is_set(lock: *mut c_void) -> bool {
     // SAFETY: as the caller states.
-    if !is_recorded() || ompt::is_told() || !unsafe { words::is_set(lock.cast()) } {
-        return None;
-    }
+    is_recorded() && !ompt::is_told() && unsafe { words::is_set(lock.cast()) }
+}
+
+/// The calling thread wants this lock.
+pub fn wants_set(site: CallSite, lock: *mut c_void) -> Option<Wait> {
     let what = (number::omp_set_lock, lock.addr() as u64);
     Wait::begin(site, Place::Call(site), what, true)
 }

@@ -14,7 +14,7 @@ static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;
 static long sums[2];
 
-static void take(int kind)
+static NOINLINE void take(int kind)
 {
     switch (kind) {
     case OPENMP: omp_set_lock(&lock); break;
@@ -24,7 +24,7 @@ static void take(int kind)
     }
 }
 
-static void want(int kind)
+static NOINLINE void want(int kind)
 {
     switch (kind) {
     case OPENMP: omp_set_lock(&lock); break; /* MARK lock */
@@ -34,7 +34,7 @@ static void want(int kind)
     }
 }
 
-static void give_back(int kind)
+static NOINLINE void give_back(int kind)
 {
     switch (kind) {
     case OPENMP: omp_unset_lock(&lock); break; /* MARK unlock */
