@@ -100,6 +100,28 @@ impl Run {
         )
     }
 
+    /// Whether the parts of MPI and of threads multiply, and first threads are so long in MPI, s.
+    fn is_hybrid(&self, in_mpi: f64) -> Result<(), Off> {
+        let hybrid = &self.report["efficiency"]["hybrid"];
+        let of = |part: &str, name: &str| hybrid[part][name].as_f64().unwrap_or(f64::NAN);
+        let all = hybrid["parallel"].as_f64().unwrap_or(f64::NAN);
+        assert!(near(
+            of("mpi", "parallel") * of("threads", "parallel"),
+            all,
+            1e-5
+        ));
+        for part in ["mpi", "threads"] {
+            let product = of(part, "load_balance") * of(part, "communication");
+            assert!(near(product, of(part, "parallel"), 1e-5), "{hybrid}");
+        }
+        let locations = self.report["locations"].as_array().into_iter().flatten();
+        let first = locations.filter(|location| location["thread"] == 0);
+        let walls: Vec<f64> = first.filter_map(|one| one["wall_s"].as_f64()).collect();
+        let wall = walls.iter().copied().fold(0.0, f64::max);
+        let found = (1.0 - of("mpi", "parallel")) * wall * walls.len() as f64;
+        check(near(found, in_mpi, 0.15 * in_mpi), &(found, hybrid))
+    }
+
     /// The first root cause.
     fn root(&self) -> &Value {
         &self.report["root_causes"][0]
@@ -115,6 +137,7 @@ fn a_late_thread_is_the_root_of_what_others_wait() {
         let waited = ROUNDS * DELAY;
         run.loses("wait_at_implicit_omp_barrier", waited)?;
         run.loses("wait_at_barrier", waited)?;
+        run.is_hybrid(waited)?;
         let loop_ = mark(source, "loop");
         let found = run.finding("wait_at_implicit_omp_barrier");
         check(found["location"]["line"] == loop_, found)?;
