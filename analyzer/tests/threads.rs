@@ -72,6 +72,21 @@ fn teams_wait_for_all_that_are_late() {
     // Of the first thread's wait.
     assert_eq!(causes(&report, "wait_at_omp_barrier"), [(11, 5), (12, 15)]);
     assert_eq!(lost(&report, "wait_at_implicit_omp_barrier"), 0);
+    assert_eq!(lost(&report, "omp_management"), 0);
+}
+
+/// Time in a barrier after the last thread has come is the runtime's.
+#[test]
+fn the_runtime_takes_time_when_all_are_there() {
+    let mut all = threads(2);
+    for (thread, (enter, leave)) in all.iter_mut().zip([(10, 23), (20, 25)]) {
+        let key = (5 << 24 | 1, 2);
+        call(thread, (10, number::omp_barrier), key, (enter, leave));
+    }
+    let report = report(all, 50);
+    assert_eq!(lost(&report, "wait_at_omp_barrier"), 10);
+    assert_eq!(lost(&report, "omp_management"), 3 + 5);
+    assert_eq!(causes(&report, "omp_management"), []);
 }
 
 /// Who is missing was not recorded: nobody knows whom the others waited for.
@@ -106,6 +121,8 @@ fn threads_idle_until_a_region_or_the_end() {
     let report = report(all, 50);
     assert_eq!(lost(&report, "wait_at_implicit_omp_barrier"), 2);
     assert_eq!(lost(&report, "idle_threads"), 13 + 18);
+    // The begin at the first thread, and until the second one had it.
+    assert_eq!(lost(&report, "omp_management"), 1 + 2);
 }
 
 /// Each holder has the time until it gave the lock back, since the one before did. What the waiting

@@ -18,8 +18,19 @@ pub struct Program {
     pub ranks: usize,
     /// Steps that take some tenths of a second.
     pub steps: u64,
-    /// Whether it calls OpenSHMEM, which not every tracer knows.
-    pub is_shmem: bool,
+    /// What it calls.
+    pub calls: Calls,
+}
+
+/// What a program calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// MPI alone.
+    Mpi,
+    /// OpenSHMEM, too. Not every tracer knows it.
+    Shmem,
+    /// An OpenMP runtime that does nothing (`programs/runtime.c`), and mutexes.
+    Threads,
 }
 
 impl Program {
@@ -28,13 +39,20 @@ impl Program {
             name,
             ranks,
             steps,
-            is_shmem: false,
+            calls: Calls::Mpi,
         }
     }
 
     const fn shmem(name: &'static str, steps: u64) -> Program {
         Program {
-            is_shmem: true,
+            calls: Calls::Shmem,
+            ..Program::new(name, 1, steps)
+        }
+    }
+
+    const fn threads(name: &'static str, steps: u64) -> Program {
+        Program {
+            calls: Calls::Threads,
             ..Program::new(name, 1, steps)
         }
     }
@@ -42,7 +60,7 @@ impl Program {
     /// The variants that see its calls.
     pub fn of_use<'v>(&self, variants: &'v [Variant]) -> &'v [Variant] {
         match variants {
-            [rest @ .., Variant::EzTrace] if self.is_shmem => rest,
+            [rest @ .., Variant::EzTrace] if self.calls != Calls::Mpi => rest,
             all => all,
         }
     }
@@ -51,8 +69,8 @@ impl Program {
 /// A program that computes most of the time.
 pub const COMPUTE: Program = Program::new("compute", 1, 1_000);
 
-/// Programs that make calls; calls are timed with the first nine.
-pub const PROGRAMS: [Program; 11] = [
+/// Programs that make calls; calls are timed with the first twelve.
+pub const PROGRAMS: [Program; 14] = [
     Program::new("send_null", 1, 2_000_000),
     Program::new("iprobe", 1, 1_000_000),
     Program::new("self", 1, 200_000),
@@ -63,6 +81,9 @@ pub const PROGRAMS: [Program; 11] = [
     Program::shmem("shmem_put", 2_000_000),
     Program::shmem("shmem_get", 2_000_000),
     Program::shmem("shmem_atomic", 1_000_000),
+    Program::threads("region", 1_000_000),
+    Program::threads("barrier", 100_000),
+    Program::threads("mutex", 5_000_000),
     Program::new("halo", 2, 50_000),
     Program::new("allreduce", 2, 50_000),
 ];
@@ -70,7 +91,7 @@ pub const PROGRAMS: [Program; 11] = [
 /// The programs that can be built: the MPI library may lack OpenSHMEM.
 pub fn programs() -> impl Iterator<Item = Program> {
     let has_shmem = process::is_installed("oshrun");
-    let can_be = move |program: &Program| has_shmem || !program.is_shmem;
+    let can_be = move |program: &Program| has_shmem || program.calls != Calls::Shmem;
     PROGRAMS.into_iter().filter(can_be)
 }
 
@@ -114,6 +135,9 @@ pub struct Sample {
     pub trace_bytes: u64,
 }
 
+/// Name of the OpenMP runtime that does nothing: the collector looks for such a library.
+const RUNTIME: &str = "gomp_nothing";
+
 /// A directory with the compiled programs and a copy of the collector, so that a build meanwhile
 /// does not change the measurement. Removed when dropped.
 pub struct Bench {
@@ -139,14 +163,28 @@ impl Bench {
             &bench.collector,
         )?;
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+        let mut runtime = Command::new("mpicc");
+        runtime.args(["-O2", "-shared", "-fPIC", "-o"]);
+        runtime.arg(bench.directory.join(format!("lib{RUNTIME}.so")));
+        process::run(runtime.arg(sources.join("runtime.c")))?;
         for program in programs().chain([COMPUTE]) {
             let mut compiler = Command::new("mpicc");
             compiler
                 .args(["-O2", "-g", "-o"])
                 .arg(bench.directory.join(program.name));
             compiler.arg(sources.join(program.name).with_extension("c"));
-            if program.is_shmem {
-                compiler.arg("-loshmem");
+            match program.calls {
+                Calls::Mpi => {}
+                Calls::Shmem => {
+                    compiler.arg("-loshmem");
+                }
+                Calls::Threads => {
+                    let here = bench.directory.display();
+                    compiler
+                        .arg(format!("-L{here}"))
+                        .arg(format!("-l{RUNTIME}"));
+                    compiler.arg(format!("-Wl,-rpath,{here}"));
+                }
             }
             process::run(&mut compiler)?;
         }

@@ -155,6 +155,7 @@ patterns! {
     61 WaitAtThreadBarrier = threads::WAIT_AT_THREAD_BARRIER;
     62 WaitOnSignal = threads::WAIT_ON_SIGNAL;
     63 WaitForThread = threads::WAIT_FOR_THREAD;
+    64 OmpManagement = threads::OMP_MANAGEMENT;
 }
 
 impl PatternId {
@@ -191,7 +192,8 @@ impl PatternId {
             | WaitAtCritical
             | WaitAtThreadBarrier
             | WaitOnSignal
-            | WaitForThread => "threads",
+            | WaitForThread
+            | OmpManagement => "threads",
             WaitForProgress => "progress",
             PartnerWithoutTrace | LookedInVain => "unknown",
             child => PatternId::from_id(child.row().parent).map_or("other", PatternId::class),

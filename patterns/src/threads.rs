@@ -50,6 +50,22 @@ pub(crate) static IDLE_THREADS: Pattern = Pattern {
     part: Part::Begin,
 };
 
+pub(crate) static OMP_MANAGEMENT: Pattern = Pattern {
+    id: "omp_management",
+    parent: "threads",
+    name: "OpenMP management",
+    summary: "The OpenMP runtime took time to begin and end regions and barriers.",
+    description: "The runtime makes a team of threads, wakes those that sleep, and lets all go on after a \
+        barrier. Nobody is late then. That takes some microseconds where threads spin between regions, \
+        tens where they sleep, and milliseconds where there are more threads than cores. Many short \
+        regions cost most.",
+    condition: "all threads of the team were there, or the region had been begun",
+    severity: "leave - enter of the begin of a region; leave - enter(begin), at each thread that the region \
+        needs; leave - last, at each thread in a barrier or at an end",
+    unit: Unit::Seconds,
+    part: Part::End,
+};
+
 /// Severity shared by all waits for a lock of the rank.
 const HELD_SEVERITY: &str =
     "enter of the last unlock by another thread during the wait - enter(lock)";
@@ -59,8 +75,8 @@ pub(crate) static WAIT_ON_MUTEX: Pattern = Pattern {
     parent: "threads",
     name: "Wait on mutex",
     summary: "Threads waited for a mutex that other threads of their rank held.",
-    description: "The thread wanted a mutex (pthread_mutex_lock; C11's and C++'s are the same) while \
-        others had it, one after another. Each holder has its share: the time until it gave the mutex \
+    description: "The thread wanted a mutex (pthread_mutex_lock; C11's and C++'s are the same), a \
+        read-write lock, a spin lock, or a lock of OpenMP (omp_set_lock) while others had it, one after another. Each holder has its share: the time until it gave the mutex \
         back, since the holder before did, or since the wait began. The reason is what a holder did \
         while it had the mutex, and how often threads want it.",
     condition: "another thread gave the mutex back during the wait",

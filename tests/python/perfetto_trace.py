@@ -60,8 +60,10 @@ def main(path):
                 path[path_begin[1]] += time - path_begin[0]
             continue
         if one.type == event.TYPE_INSTANT:
-            instants += categories[one.category_iids[0]] == "message"
-            if not open_slices[one.track_uuid]:
+            # Samples are between calls.
+            is_message = categories[one.category_iids[0]] == "message"
+            instants += is_message
+            if is_message and not open_slices[one.track_uuid]:
                 problems.append("something is received in no call")
             continue
         category, name = categories[one.category_iids[0]], names[one.name_iid]

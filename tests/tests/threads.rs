@@ -100,6 +100,28 @@ impl Run {
         )
     }
 
+    /// Whether the parts of MPI and of threads multiply, and first threads are so long in MPI, s.
+    fn is_hybrid(&self, in_mpi: f64) -> Result<(), Off> {
+        let hybrid = &self.report["efficiency"]["hybrid"];
+        let of = |part: &str, name: &str| hybrid[part][name].as_f64().unwrap_or(f64::NAN);
+        let all = hybrid["parallel"].as_f64().unwrap_or(f64::NAN);
+        assert!(near(
+            of("mpi", "parallel") * of("threads", "parallel"),
+            all,
+            1e-5
+        ));
+        for part in ["mpi", "threads"] {
+            let product = of(part, "load_balance") * of(part, "communication");
+            assert!(near(product, of(part, "parallel"), 1e-5), "{hybrid}");
+        }
+        let locations = self.report["locations"].as_array().into_iter().flatten();
+        let first = locations.filter(|location| location["thread"] == 0);
+        let walls: Vec<f64> = first.filter_map(|one| one["wall_s"].as_f64()).collect();
+        let wall = walls.iter().copied().fold(0.0, f64::max);
+        let found = (1.0 - of("mpi", "parallel")) * wall * walls.len() as f64;
+        check(near(found, in_mpi, 0.15 * in_mpi), &(found, hybrid))
+    }
+
     /// The first root cause.
     fn root(&self) -> &Value {
         &self.report["root_causes"][0]
@@ -115,6 +137,7 @@ fn a_late_thread_is_the_root_of_what_others_wait() {
         let waited = ROUNDS * DELAY;
         run.loses("wait_at_implicit_omp_barrier", waited)?;
         run.loses("wait_at_barrier", waited)?;
+        run.is_hybrid(waited)?;
         let loop_ = mark(source, "loop");
         let found = run.finding("wait_at_implicit_omp_barrier");
         check(found["location"]["line"] == loop_, found)?;
@@ -151,6 +174,33 @@ fn a_mutex_is_charged_to_its_holder() {
         check(root["rank_set"] == "0" && root["thread_set"] == "1", root)?;
         let locks = run.dump.matches("pthread_mutex_lock").count();
         check(locks == ROUNDS as usize, &run.dump)
+    });
+}
+
+/// Locks of all kinds are charged to who holds them, with both runtimes of OpenMP.
+#[test]
+fn other_locks_are_charged_to_their_holders() {
+    let source = "threads/locks.c";
+    let check_run = |run: &Run| {
+        run.loses("wait_on_mutex", 4.0 * ROUNDS * DELAY)?;
+        let mut found = run.report["bottlenecks"].as_array().into_iter().flatten();
+        let found = found.find(|found| found["operation"] == "omp_set_lock");
+        let found = found.unwrap_or(&Value::Null);
+        check(found["location"]["line"] == mark(source, "lock"), found)?;
+        let cause = &found["causes"][0];
+        check(cause["location"]["line"] == mark(source, "unlock"), cause)?;
+        let waits = [
+            "omp_set_lock",
+            "rwlock_rdlock",
+            "rwlock_wrlock",
+            "spin_lock",
+        ]
+        .map(|name| run.dump.matches(&format!("{name} ")).count());
+        check(waits == [ROUNDS as usize; 4], &(waits, &run.dump))
+    };
+    until_right("locks", |_| check_run(&Run::of("locks.c", 1, "2")));
+    until_right("locks by clang", |_| {
+        check_run(&Run::by_clang("locks.c", 1, "2"))
     });
 }
 

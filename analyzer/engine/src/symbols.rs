@@ -15,6 +15,7 @@
 mod find;
 mod module;
 mod names;
+mod outlined;
 mod place;
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 
 use laggard_trace::calls::number;
 
-use super::locks::{enter_critical, leave_critical};
+use super::locks::{enter_critical, is_set, leave_critical, unset, wants_set};
 use super::team::{Function, barrier, fork};
 use crate::resolve::Slot;
 
@@ -122,4 +122,48 @@ critical! {
     leave_critical GOMP_critical_end();
     enter_critical GOMP_critical_name_start(variable);
     leave_critical GOMP_critical_name_end(variable);
+}
+
+/// Locks, and the same for Fortran.
+macro_rules! locks {
+    ($($set:ident $unset:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $set(lock: *mut c_void) {
+            static NEXT: Slot<unsafe extern "C-unwind" fn(*mut c_void)> =
+                Slot::within(concat!(stringify!($set), "\0"), RUNTIMES);
+            // SAFETY: the caller's lock.
+            if unsafe { is_set(lock) } {
+                // SAFETY: as above.
+                return unsafe { recorded(lock) };
+            }
+
+            /// A function of its own, which the other one jumps to: that one needs no frame, and a
+            /// runtime that tells of itself sees its caller.
+            #[inline(never)]
+            unsafe extern "C-unwind" fn recorded(lock: *mut c_void) {
+                let wait = wants_set(laggard_callpath::call_site!(), lock);
+                // SAFETY: as above.
+                unsafe { NEXT.get()(lock) };
+                if let Some(wait) = wait {
+                    wait.end(0);
+                }
+            }
+            // SAFETY: passes the caller's argument to the function it called.
+            unsafe { NEXT.get()(lock) }
+        }
+
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $unset(lock: *mut c_void) {
+            static NEXT: Slot<unsafe extern "C-unwind" fn(*mut c_void)> =
+                Slot::within(concat!(stringify!($unset), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            // SAFETY: as above.
+            unset(site, lock, || unsafe { NEXT.get()(lock) });
+        }
+    )*};
+}
+
+locks! {
+    omp_set_lock omp_unset_lock;
+    omp_set_lock_ omp_unset_lock_;
 }

@@ -80,7 +80,7 @@ impl Counts {
 
 /// How many threads wait for a lock.
 static AWAITED: Counts = Counts::new();
-/// How many hold a critical section.
+/// How many hold a critical section, or a lock of a runtime that tells of itself.
 static HELD: Counts = Counts::new();
 
 /// Threads do not become locations by locks any more when the process has so many: some programs
@@ -334,76 +334,50 @@ fn kept<T>(f: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-type OfMutex = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+type OfLock = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
 
 /// Stands in for a function that the C library does not have.
 unsafe extern "C-unwind" fn absent(_: *mut c_void) -> c_int {
     libc::ENOSYS
 }
 
-/// Functions that wait for a mutex, and that give it back.
-macro_rules! mutexes {
-    ($($lock:ident $unlock:ident;)*) => {
+/// Functions that wait for a lock, with the looks whether somebody holds it, and whether that is the
+/// calling thread.
+macro_rules! locks {
+    ($($name:ident $number:ident ($is_held:expr, $is_own:expr);)*) => {
         /// The real functions.
-        static TARGETS: &[&Target] = &[$(
+        static LOCKS: &[&Target] = &[$(
             {
-                static NEXT: Next<OfMutex> = Next::new(concat!(stringify!($lock), "\0"));
+                static NEXT: Next<OfLock> = Next::new(concat!(stringify!($name), "\0"));
 
                 #[unsafe(no_mangle)]
-                unsafe extern "C-unwind" fn $lock(mutex: *mut c_void) -> c_int {
-                    // SAFETY: the caller's mutex.
-                    if is_recorded() && unsafe { Mutex::is_held(mutex.cast()) } {
+                unsafe extern "C-unwind" fn $name(lock: *mut c_void) -> c_int {
+                    // SAFETY: the caller's lock.
+                    if is_recorded() && unsafe { $is_held(lock.cast()) } {
                         // SAFETY: as above.
-                        return unsafe { recorded(mutex) };
+                        return unsafe { recorded(lock) };
                     }
                     // SAFETY: passes the caller's argument to the function it called.
-                    unsafe { NEXT.get(absent)(mutex) }
+                    unsafe { NEXT.get(absent)(lock) }
                 }
 
                 /// A function of its own, which the other one jumps to: that one needs no frame.
                 #[inline(never)]
-                unsafe extern "C-unwind" fn recorded(mutex: *mut c_void) -> c_int {
+                unsafe extern "C-unwind" fn recorded(lock: *mut c_void) -> c_int {
                     let site = laggard_callpath::call_site!();
-                    // SAFETY: the caller's mutex.
-                    let is_own = unsafe { Mutex::is_own(mutex.cast()) };
-                    let wait = match is_own {
+                    // SAFETY: the caller's lock.
+                    let wait = match unsafe { $is_own(lock.cast()) } {
                         true => None,
                         false => {
-                            let what = (number::pthread_mutex_lock, mutex.addr() as u64);
+                            let what = (number::$number, lock.addr() as u64);
                             Wait::begin(site, Place::Call(site), what, true)
                         }
                     };
                     // SAFETY: as above.
-                    let result = unsafe { NEXT.get(absent)(mutex) };
+                    let result = unsafe { NEXT.get(absent)(lock) };
                     if let Some(wait) = wait {
                         wait.end(0);
                     }
-                    result
-                }
-                &NEXT.target
-            },
-            {
-                static NEXT: Next<OfMutex> = Next::new(concat!(stringify!($unlock), "\0"));
-
-                #[unsafe(no_mangle)]
-                unsafe extern "C-unwind" fn $unlock(mutex: *mut c_void) -> c_int {
-                    if is_recorded() && is_awaited(mutex.addr() as u64) {
-                        // SAFETY: the caller's mutex.
-                        return unsafe { recorded(mutex) };
-                    }
-                    // SAFETY: passes the caller's argument to the function it called.
-                    unsafe { NEXT.get(absent)(mutex) }
-                }
-
-                /// See above.
-                #[inline(never)]
-                unsafe extern "C-unwind" fn recorded(mutex: *mut c_void) -> c_int {
-                    let site = laggard_callpath::call_site!();
-                    let enter = clock::now();
-                    // SAFETY: as above.
-                    let result = unsafe { NEXT.get(absent)(mutex) };
-                    let (place, key) = (Place::Call(site), mutex.addr() as u64);
-                    gave_back(site, place, number::pthread_mutex_unlock, key, enter);
                     result
                 }
                 &NEXT.target
@@ -412,14 +386,133 @@ macro_rules! mutexes {
     };
 }
 
-mutexes! {
-    pthread_mutex_lock pthread_mutex_unlock;
-    mtx_lock mtx_unlock;
+/// Functions that give a lock back.
+macro_rules! unlocks {
+    ($($name:ident $number:ident;)*) => {
+        /// The real functions.
+        static UNLOCKS: &[&Target] = &[$(
+            {
+                static NEXT: Next<OfLock> = Next::new(concat!(stringify!($name), "\0"));
+
+                #[unsafe(no_mangle)]
+                unsafe extern "C-unwind" fn $name(lock: *mut c_void) -> c_int {
+                    if is_recorded() && is_awaited(lock.addr() as u64) {
+                        // SAFETY: the caller's lock.
+                        return unsafe { recorded(lock) };
+                    }
+                    // SAFETY: passes the caller's argument to the function it called.
+                    unsafe { NEXT.get(absent)(lock) }
+                }
+
+                /// See above.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn recorded(lock: *mut c_void) -> c_int {
+                    let site = laggard_callpath::call_site!();
+                    let enter = clock::now();
+                    // SAFETY: as above.
+                    let result = unsafe { NEXT.get(absent)(lock) };
+                    let (place, key) = (Place::Call(site), lock.addr() as u64);
+                    gave_back(site, place, number::$number, key, enter);
+                    result
+                }
+                &NEXT.target
+            },
+        )*];
+    };
+}
+
+locks! {
+    pthread_mutex_lock pthread_mutex_lock (Mutex::is_held, Mutex::is_own);
+    mtx_lock pthread_mutex_lock (Mutex::is_held, Mutex::is_own);
+    pthread_rwlock_rdlock pthread_rwlock_rdlock (words::is_written, words::is_never_own);
+    pthread_rwlock_wrlock pthread_rwlock_wrlock (words::is_used, words::is_never_own);
+    pthread_spin_lock pthread_spin_lock (words::is_spun_for, words::is_never_own);
+}
+
+unlocks! {
+    pthread_mutex_unlock pthread_mutex_unlock;
+    mtx_unlock pthread_mutex_unlock;
+    pthread_rwlock_unlock pthread_rwlock_unlock;
+    pthread_spin_unlock pthread_spin_unlock;
+}
+
+/// Locks whose first word says whether somebody holds them.
+pub mod words {
+    use super::{AtomicI32, Ordering};
+
+    /// Bits of a read-write lock: a writer has it or will; each reader counts as the next one.
+    const WRITER: i32 = 2;
+    const READER: i32 = 8;
+    /// A spin lock that nobody holds.
+    const FREE: i32 = if cfg!(target_arch = "x86_64") { 1 } else { 0 };
+
+    fn first(lock: *const AtomicI32) -> i32 {
+        // SAFETY: a lock of the program; the C library and the runtime change this word atomically.
+        unsafe { (*lock).load(Ordering::Relaxed) }
+    }
+
+    /// Whether readers of a read-write lock have to wait.
+    #[inline(always)]
+    pub unsafe fn is_written(lock: *const AtomicI32) -> bool {
+        first(lock) & WRITER != 0
+    }
+
+    /// Whether writers have to.
+    #[inline(always)]
+    pub unsafe fn is_used(lock: *const AtomicI32) -> bool {
+        let word = first(lock);
+        word & WRITER != 0 || word.cast_unsigned() >= READER.cast_unsigned()
+    }
+
+    /// Whether a thread holds a spin lock.
+    #[inline(always)]
+    pub unsafe fn is_spun_for(lock: *const AtomicI32) -> bool {
+        first(lock) != FREE
+    }
+
+    /// Whether a thread holds a lock of GCC's OpenMP runtime.
+    #[inline(always)]
+    pub unsafe fn is_set(lock: *const AtomicI32) -> bool {
+        first(lock) != 0
+    }
+
+    /// Nobody takes these locks twice.
+    pub unsafe fn is_never_own(_: *const AtomicI32) -> bool {
+        false
+    }
 }
 
 /// Runs when this library is loaded.
 pub fn loaded() {
-    crate::next::fill(TARGETS.iter().copied());
+    crate::next::fill(LOCKS.iter().chain(UNLOCKS).copied());
+}
+
+/// Whether somebody holds a lock of GCC's OpenMP runtime, and that is recorded.
+///
+/// # Safety
+/// A lock of the program.
+#[inline(always)]
+pub unsafe fn is_set(lock: *mut c_void) -> bool {
+    // SAFETY: as the caller states.
+    is_recorded() && !ompt::is_told() && unsafe { words::is_set(lock.cast()) }
+}
+
+/// The calling thread wants this lock.
+pub fn wants_set(site: CallSite, lock: *mut c_void) -> Option<Wait> {
+    let what = (number::omp_set_lock, lock.addr() as u64);
+    Wait::begin(site, Place::Call(site), what, true)
+}
+
+/// It gives that lock back by `unset`.
+#[inline(always)]
+pub fn unset(site: CallSite, lock: *mut c_void, unset: impl FnOnce()) {
+    let key = lock.addr() as u64;
+    if !is_recorded() || ompt::is_told() || !is_awaited(key) {
+        return unset();
+    }
+    let now = clock::now();
+    unset();
+    gave_back(site, Place::Call(site), number::omp_unset_lock, key, now);
 }
 
 /// Enters the critical section with this key. `enter` does so.
@@ -428,7 +521,7 @@ pub fn enter_critical(site: CallSite, key: u64, enter: impl FnOnce()) {
     if !is_recorded() || ompt::is_told() {
         return enter();
     }
-    let wait = wait_for(site, Place::Call(site), key);
+    let wait = wait_for(site, Place::Call(site), (number::omp_critical, key));
     enter();
     HELD.of(key).fetch_add(1, Ordering::Relaxed);
     if let Some(wait) = wait {
@@ -450,12 +543,12 @@ pub fn leave_critical(site: CallSite, key: u64, leave: impl FnOnce()) {
     gave_back(site, Place::Call(site), number::omp_critical_end, key, now);
 }
 
-/// A wait for a critical section, if somebody is in it.
+/// A wait for a critical section or a lock, if somebody has it.
 #[inline(always)]
-fn wait_for(site: CallSite, place: Place, key: u64) -> Option<Wait> {
+fn wait_for(site: CallSite, place: Place, (number, key): (u16, u64)) -> Option<Wait> {
     match HELD.of(key).load(Ordering::Relaxed) {
         0 => None,
-        _ => Wait::begin(site, place, (number::omp_critical, key), true),
+        _ => Wait::begin(site, place, (number, key), true),
     }
 }
 
@@ -469,16 +562,16 @@ fn free(key: u64) -> bool {
     is_awaited(key)
 }
 
-/// The calling thread wants a critical section, in a call that returns to `code`.
-pub fn wants_critical(site: CallSite, key: u64, code: u64) {
+/// The calling thread wants a critical section or a lock, in a call that returns to `code`.
+pub fn wants(site: CallSite, what: (u16, u64), code: u64) {
     if !is_recorded() {
         return;
     }
-    wait_for(site, Place::Code(code.wrapping_sub(1)), key);
+    wait_for(site, Place::Code(code.wrapping_sub(1)), what);
 }
 
 /// It has it.
-pub fn has_critical(key: u64) {
+pub fn has(key: u64) {
     if !is_recorded() {
         return;
     }
@@ -496,11 +589,11 @@ pub fn has_critical(key: u64) {
     }
 }
 
-/// It has left it, by a call that returns to `code`.
-pub fn left_critical(site: CallSite, key: u64, code: u64) {
+/// It has left it, or given it back, by a call that returns to `code`.
+pub fn left(site: CallSite, (number, key): (u16, u64), code: u64) {
     if is_recorded() && free(key) {
         let place = Place::Code(code.wrapping_sub(1));
-        gave_back(site, place, number::omp_critical_end, key, clock::now());
+        gave_back(site, place, number, key, clock::now());
     }
 }
 

@@ -47,7 +47,9 @@ const IMPLICIT: c_int = 2;
 const EXPLICIT: c_int = 3;
 const OF_WORKSHARE: c_int = 8;
 const OF_PARALLEL: c_int = 9;
-/// The kind of a critical section among locks.
+/// Kinds of locks: those of omp_set_lock and omp_test_lock, and critical sections.
+const LOCK: c_int = 1;
+const TEST_LOCK: c_int = 2;
 const CRITICAL: c_int = 5;
 
 /// Where the runtime finds a tool. A tool of the program itself goes first.
@@ -176,20 +178,24 @@ unsafe extern "C" fn mutex_acquire(
     code: *const c_void,
 ) {
     let site = laggard_callpath::call_site!();
-    if kind == CRITICAL {
-        locks::wants_critical(site, id, code.addr() as u64);
+    match kind {
+        CRITICAL => locks::wants(site, (number::omp_critical, id), code.addr() as u64),
+        LOCK => locks::wants(site, (number::omp_set_lock, id), code.addr() as u64),
+        _ => {}
     }
 }
 
 unsafe extern "C" fn mutex_acquired(kind: c_int, id: u64, _: *const c_void) {
-    if kind == CRITICAL {
-        locks::has_critical(id);
+    if matches!(kind, CRITICAL | LOCK | TEST_LOCK) {
+        locks::has(id);
     }
 }
 
 unsafe extern "C" fn mutex_released(kind: c_int, id: u64, code: *const c_void) {
     let site = laggard_callpath::call_site!();
-    if kind == CRITICAL {
-        locks::left_critical(site, id, code.addr() as u64);
+    match kind {
+        CRITICAL => locks::left(site, (number::omp_critical_end, id), code.addr() as u64),
+        LOCK => locks::left(site, (number::omp_unset_lock, id), code.addr() as u64),
+        _ => {}
     }
 }

@@ -96,6 +96,12 @@ fn families(report: &Report) -> Vec<Family> {
         ("communication", Some(efficiency.communication)),
         ("serialization", efficiency.serialization),
         ("transfer", efficiency.transfer),
+        ("hybrid", efficiency.hybrid.map(|all| all.parallel)),
+        ("hybrid_mpi", efficiency.hybrid.map(|all| all.mpi.parallel)),
+        (
+            "hybrid_threads",
+            efficiency.hybrid.map(|all| all.threads.parallel),
+        ),
     ];
     let known = efficiencies
         .into_iter()

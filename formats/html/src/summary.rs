@@ -29,12 +29,16 @@ pub fn section(report: &Report) -> Markup {
 
 fn efficiencies(report: &Report) -> Markup {
     let efficiency = &report.efficiency;
+    let hybrid = efficiency.hybrid;
     let rows = [
         ("Parallel efficiency", Some(efficiency.parallel), false),
         ("Load balance", Some(efficiency.load_balance), true),
         ("× Communication", Some(efficiency.communication), true),
         ("= Serialization", efficiency.serialization, true),
         ("× Transfer", efficiency.transfer, true),
+        ("With all threads", hybrid.map(|all| all.parallel), false),
+        ("MPI", hybrid.map(|all| all.mpi.parallel), true),
+        ("× Threads", hybrid.map(|all| all.threads.parallel), true),
     ];
     let rows = rows
         .into_iter()

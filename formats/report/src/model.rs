@@ -268,7 +268,7 @@ pub struct Run {
     /// were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_violations: Option<ClockViolations>,
-    /// The most crowded host, if ranks share processors: they wait for these, too.
+    /// The most crowded host, if ranks or their threads share processors: they wait for these, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crowd: Option<Crowd>,
 }
@@ -440,6 +440,33 @@ pub struct Efficiency {
     /// Time on an ideal network over time. With `gain_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<f64>,
+    /// Of ranks with all their threads, if there are further ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hybrid: Option<Hybrid>,
+}
+
+/// Efficiencies of ranks with several threads (POP's multiplicative model).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hybrid {
+    /// Mean computation of all threads over the time between start-up and shut-down:
+    /// `mpi.parallel * threads.parallel`.
+    pub parallel: f64,
+    /// Of the time in which ranks' first threads are outside of MPI.
+    pub mpi: EfficiencyPart,
+    /// Of the computation of all threads in that time. Above 1 where threads compute while the first one
+    /// is in MPI.
+    pub threads: EfficiencyPart,
+}
+
+/// One part of a hybrid program's efficiency: `parallel = load_balance * communication`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EfficiencyPart {
+    /// Mean time over all time.
+    pub parallel: f64,
+    /// Mean over maximum: of the ranks, or of the threads of each rank.
+    pub load_balance: f64,
+    /// Maximum over all time.
+    pub communication: f64,
 }
 
 /// What the time in calls was: `total_s = explained_s + unexplained_s + cost_s`.
@@ -471,15 +498,25 @@ impl InCalls {
     }
 }
 
-/// A host on which ranks share processors.
+/// A host on which ranks and their threads share processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crowd {
     /// Ranks on it.
     pub ranks: u32,
+    /// Their first threads, and further ones of OpenMP teams.
+    #[serde(default)]
+    pub threads: u32,
     /// Processors that they may use.
     pub cores: u32,
-    /// Hosts with more ranks than processors; this is the one with the most ranks for each.
+    /// Hosts with more threads than processors; this is the one with the most threads for each.
     pub hosts: u32,
+}
+
+impl Crowd {
+    /// Whether ranks share processors, whatever threads they have.
+    pub fn is_of_ranks(&self) -> bool {
+        self.ranks > self.cores
+    }
 }
 
 /// How one location spent its time.

@@ -337,6 +337,7 @@ fn where_ranks_share_cores_the_headline_names_what_the_program_does() {
     );
     report.run.crowd = Some(laggard_report::Crowd {
         ranks: 4,
+        threads: 4,
         cores: 2,
         hosts: 1,
     });
@@ -421,6 +422,7 @@ fn the_largest_consumer_is_in_the_headline() {
     // Where ranks share cores, the shortest call may have waited for one.
     report.run.crowd = Some(laggard_report::Crowd {
         ranks: 4,
+        threads: 4,
         cores: 2,
         hosts: 1,
     });

@@ -284,6 +284,8 @@ pub struct Locations {
     pub counted: Counters,
     /// Sums over the ranks' first threads.
     pub first_threads: FirstThreads,
+    /// Sums over ranks with all their threads.
+    pub teams: Teams,
     /// The ranks that compute most.
     pub busiest: RankSet,
     /// All locations, or those that stand out.
@@ -353,6 +355,21 @@ pub struct FirstThreads {
     pub most_computation: u64,
     /// Longest time between start-up and shut-down of one.
     pub longest_wall: u64,
+    /// Sum of their time outside of all calls but those for other threads of their rank.
+    pub outside: u64,
+    /// Largest of these times.
+    pub most_outside: u64,
+}
+
+/// Terms of the efficiencies of ranks with several threads. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Teams {
+    /// Number of threads.
+    pub threads: u64,
+    /// Sum of their computation.
+    pub computation: u64,
+    /// What it would be if all threads of a rank computed as long as the busiest one.
+    pub as_busiest: u64,
 }
 
 impl Times {
@@ -414,6 +431,27 @@ impl FirstThreads {
         self.computation = self.computation.saturating_add(other.computation);
         self.most_computation = self.most_computation.max(other.most_computation);
         self.longest_wall = self.longest_wall.max(other.longest_wall);
+        self.outside = self.outside.saturating_add(other.outside);
+        self.most_outside = self.most_outside.max(other.most_outside);
+    }
+}
+
+impl Teams {
+    /// Those of the threads of one rank.
+    fn of(rank: &[LocationTimes]) -> Teams {
+        let computation = || rank.iter().map(LocationTimes::computation);
+        let threads = rank.len() as u64;
+        Teams {
+            threads,
+            computation: computation().fold(0, u64::saturating_add),
+            as_busiest: computation().max().unwrap_or(0).saturating_mul(threads),
+        }
+    }
+
+    fn add(&mut self, other: &Teams) {
+        self.threads += other.threads;
+        self.computation = self.computation.saturating_add(other.computation);
+        self.as_busiest = self.as_busiest.saturating_add(other.as_busiest);
     }
 }
 
@@ -445,8 +483,13 @@ impl Locations {
                     computation: location.computation(),
                     most_computation: location.computation(),
                     longest_wall: location.wall(),
+                    outside: location.outside_mpi(),
+                    most_outside: location.outside_mpi(),
                 });
             }
+        }
+        for rank in own.chunk_by(|a, b| a.rank == b.rank) {
+            locations.teams.add(&Teams::of(rank));
         }
         if total > LISTED_LOCATIONS {
             let one = |location: &LocationTimes| TimesClass {
@@ -470,6 +513,7 @@ impl Locations {
         self.sums.add(&other.sums);
         self.counted.add(&other.counted);
         self.first_threads.add(&other.first_threads);
+        self.teams.add(&other.teams);
         self.busiest.merge(other.busiest);
         self.listed.extend(other.listed);
         let classes = [std::mem::take(&mut self.classes), other.classes].concat();

@@ -1,16 +1,19 @@
-//! Hosts with more ranks than processors. There, much of the waiting is for a processor, not for
-//! another rank.
+//! Hosts with more ranks, and threads of OpenMP teams, than processors. There, much of the waiting is for
+//! a processor, not for another rank.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use laggard_report::Crowd;
-use laggard_trace::Location;
+use laggard_trace::calls::number;
+use laggard_trace::{Location, Signature};
 use serde::{Deserialize, Serialize};
 
 /// The processors of a host that ranks of the run may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Room {
     ranks: u32,
+    /// Their first threads, and further ones of OpenMP teams. Others may have nothing to do.
+    threads: u32,
     /// Lists of processors as recorded, each once; empty if unknown.
     affinities: BTreeSet<String>,
     /// The least number that a quota allows a rank, if there is a quota.
@@ -20,6 +23,7 @@ pub struct Room {
 impl Room {
     fn merge(&mut self, other: &Room) {
         self.ranks += other.ranks;
+        self.threads += other.threads;
         self.affinities.extend(other.affinities.iter().cloned());
         self.quota = self.quota.into_iter().chain(other.quota).min();
     }
@@ -41,7 +45,7 @@ impl Room {
 /// Most processors of a host.
 const MOST_PROCESSORS: u32 = 1 << 16;
 
-/// The host with the most ranks per processor, if that is more than one. `told` are the rooms of
+/// The host with the most threads per processor, if that is more than one. `told` are the rooms of
 /// the agents' ranks.
 pub fn most_crowded<'r>(told: impl Iterator<Item = (&'r u64, &'r Room)>) -> Option<Crowd> {
     let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
@@ -50,25 +54,39 @@ pub fn most_crowded<'r>(told: impl Iterator<Item = (&'r u64, &'r Room)>) -> Opti
     }
     let known = rooms
         .values()
-        .filter_map(|room| Some((room.ranks, room.cores()?)));
-    let crowded: Vec<(u32, u32)> = known.filter(|(ranks, cores)| ranks > cores).collect();
-    let more = |a: &&(u32, u32), b: &&(u32, u32)| {
-        let of = |one: &(u32, u32), other: &(u32, u32)| u64::from(one.0) * u64::from(other.1);
-        of(a, b).cmp(&of(b, a)).then(a.0.cmp(&b.0))
+        .filter_map(|room| Some((room, room.cores()?)));
+    let crowded: Vec<(&Room, u32)> = known
+        .filter(|(room, cores)| room.threads > *cores)
+        .collect();
+    let more = |a: &&(&Room, u32), b: &&(&Room, u32)| {
+        let of = |one: &(&Room, u32), other: &(&Room, u32)| {
+            u64::from(one.0.threads) * u64::from(other.1)
+        };
+        of(a, b).cmp(&of(b, a)).then(a.0.threads.cmp(&b.0.threads))
     };
-    let &(ranks, cores) = crowded.iter().max_by(more)?;
+    let &(room, cores) = crowded.iter().max_by(more)?;
     Some(Crowd {
-        ranks,
+        ranks: room.ranks,
+        threads: room.threads,
         cores,
         hosts: crowded.len() as u32,
     })
+}
+
+/// Whether a thread took part in regions of OpenMP.
+fn is_in_teams(signature: &Signature) -> bool {
+    (number::omp_parallel..=number::omp_sections_end).contains(&signature.operation)
 }
 
 /// Rooms of the ranks of these locations, by host; one agent holds a rank.
 pub fn rooms(locations: &[Location]) -> BTreeMap<u64, Room> {
     let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
     let ranks = locations.chunk_by(|a, b| a.header.rank == b.header.rank);
-    for location in ranks.filter_map(<[Location]>::first) {
+    for (location, further) in ranks.filter_map(<[Location]>::split_first) {
+        let teams = further.iter().filter(|thread| {
+            let signatures = thread.definitions.signatures();
+            signatures.iter().any(is_in_teams)
+        });
         let property = |key| location.definitions.properties(key).into_iter().next();
         let quota = property("processor_quota").and_then(|quota| quota.parse().ok());
         let affinity = property("affinity").filter(|list| !list.is_empty());
@@ -77,6 +95,7 @@ pub fn rooms(locations: &[Location]) -> BTreeMap<u64, Room> {
             .or_default()
             .merge(&Room {
                 ranks: 1,
+                threads: 1 + teams.count() as u32,
                 affinities: affinity.into_iter().collect(),
                 quota,
             });
@@ -91,6 +110,7 @@ mod tests {
     fn room(ranks: u32, affinities: &[&str], quota: Option<u32>) -> Room {
         Room {
             ranks,
+            threads: ranks,
             affinities: affinities.iter().map(|&list| list.to_owned()).collect(),
             quota,
         }
@@ -114,6 +134,11 @@ mod tests {
         assert_eq!(of(&[room(4, &["x"], None)]), None);
         let two = [room(8, &["0-3"], None), room(6, &["0-1"], None)];
         assert_eq!(of(&two), Some((6, 2, 2)));
+        let team = Room {
+            threads: 4,
+            ..room(2, &["0-1"], None)
+        };
+        assert_eq!(of(&[team]), Some((2, 2, 1)));
     }
 
     #[test]

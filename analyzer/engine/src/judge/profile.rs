@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use laggard_baselines::{Baseline, Span};
 use laggard_report::Settings;
-use laggard_trace::calls::{self, GenericType, Shape};
+use laggard_trace::calls::{self, Call, GenericType, Shape};
 use laggard_trace::{Location, WORLD, flags};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -43,6 +43,8 @@ pub struct LocationTimes {
     pub shutdown: u64,
     /// Inside calls in between, by [`TimeClass`].
     pub inside: [u64; 4],
+    /// The part of it for other threads of the rank.
+    pub among_threads: u64,
     /// Calls, all of them.
     pub calls: u64,
     /// Charged by patterns.
@@ -82,6 +84,11 @@ impl LocationTimes {
     pub fn wall(&self) -> u64 {
         let ends = self.startup.saturating_add(self.shutdown);
         self.all.saturating_sub(ends)
+    }
+
+    /// Time outside of calls but for those for other threads of the rank, ns.
+    pub fn outside_mpi(&self) -> u64 {
+        self.computation().saturating_add(self.among_threads)
     }
 
     /// Time outside of calls, ns.
@@ -201,6 +208,9 @@ impl Profiled {
         for ((operation, path), time) in finalize.chain(self.bounds.aside(clock)) {
             let inside = &mut times.inside[TimeClass::of(operation) as usize];
             *inside = inside.saturating_sub(time);
+            if is_among_threads(operation) {
+                times.among_threads = times.among_threads.saturating_sub(time);
+            }
             let path = self.paths.get(path as usize).copied().unwrap_or_default();
             if let Some(sums) = profile.get_mut(&(operation, path)) {
                 sums.ends = sums.ends.saturating_add(time);
@@ -219,6 +229,11 @@ impl Profiled {
         let transfers = self.transfers.iter();
         transfers.filter_map(|t| Some((t.operation, t.bytes, t.shortest?)))
     }
+}
+
+/// Whether a call is about other threads of the rank.
+fn is_among_threads(operation: u16) -> bool {
+    calls::call(operation).is_some_and(Call::is_threads)
 }
 
 /// The puts and gets of a location.
@@ -297,6 +312,9 @@ pub fn profile(
             let class = TimeClass::of_call(entry.operation, entry.flags);
             let inside = &mut times.inside[class as usize];
             *inside = inside.saturating_add(ns(entry.total));
+            if is_among_threads(entry.operation) {
+                times.among_threads = times.among_threads.saturating_add(ns(entry.total));
+            }
         }
         times.calls = times.calls.saturating_add(entry.count);
         let is_on_files = entry.flags & flags::ON_FILES != 0;

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use laggard_patterns::{Evidence, PatternId, confidence};
 use laggard_report::units::duration;
 use laggard_report::{
-    AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency, EndOperation,
-    InCalls, Instance, LocationClass, LocationSums, LocationTimes as Times, Metric, PhasesOfRun,
-    RankClass, RankShare, Report, Run, Settings, Unlisted, percent, ratio, seconds,
+    AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency,
+    EfficiencyPart, EndOperation, Hybrid, InCalls, Instance, LocationClass, LocationSums,
+    LocationTimes as Times, Metric, PhasesOfRun, RankClass, RankShare, Report, Run, Settings,
+    Unlisted, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -16,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::basics::anomaly::Level;
 use crate::basics::intern::PathKey;
 use crate::clock::causality::{Count, Violations};
-use crate::findings::fold::{FirstThreads, Folded, FoldedFindings, Locations};
+use crate::findings::fold::{FirstThreads, Folded, FoldedFindings, Locations, Teams};
 use crate::findings::merge::Partial;
 use crate::findings::places::Places;
 use crate::findings::{by_operation, fold, imbalance, left, regions, severe};
@@ -279,7 +280,7 @@ pub fn build(
             peak_memory_bytes: Some(merged.peak_memory),
             ..Default::default()
         },
-        efficiency: efficiency(&locations.first_threads),
+        efficiency: efficiency(locations),
         phases_of_run: Some(phases_of_run(&merged.profile, locations, moments, end)),
         messages: traffic::pairs(&merged.pairs),
         rank_matrix: merged.matrix.told(),
@@ -405,7 +406,8 @@ fn models(operations: impl Iterator<Item = u16>) -> Vec<String> {
 /// POP efficiencies over the ranks' first threads: load balance = mean / maximum of
 /// the computation, communication = maximum of the computation / time between start-up and
 /// shut-down.
-fn efficiency(first: &FirstThreads) -> Efficiency {
+fn efficiency(locations: &Locations) -> Efficiency {
+    let first = &locations.first_threads;
     let most = first.most_computation as f64;
     let mean = first.computation as f64 / first.count.max(1) as f64;
     let load_balance = ratio(mean, most);
@@ -414,7 +416,33 @@ fn efficiency(first: &FirstThreads) -> Efficiency {
         parallel: ratio(load_balance * communication, 1.0),
         load_balance,
         communication,
+        hybrid: (locations.teams.threads > first.count).then(|| hybrid(first, &locations.teams)),
         ..Efficiency::default()
+    }
+}
+
+/// POP's multiplicative model of hybrid programs. The part of MPI is that of time outside of it, on the
+/// ranks' first threads; that of threads is what is left of the efficiency of all.
+fn hybrid(first: &FirstThreads, teams: &Teams) -> Hybrid {
+    let wall = first.longest_wall as f64;
+    let outside = first.outside as f64 / first.count.max(1) as f64;
+    let most_outside = first.most_outside as f64;
+    let computation = teams.computation as f64 / teams.threads.max(1) as f64;
+    let mpi = EfficiencyPart {
+        parallel: ratio(outside, wall),
+        load_balance: ratio(outside, most_outside),
+        communication: ratio(most_outside, wall),
+    };
+    let load_balance = ratio(teams.computation as f64, teams.as_busiest as f64);
+    let parallel = ratio(computation, outside);
+    Hybrid {
+        parallel: ratio(computation, wall),
+        mpi,
+        threads: EfficiencyPart {
+            parallel,
+            load_balance,
+            communication: ratio(parallel, load_balance),
+        },
     }
 }
 

@@ -3,7 +3,7 @@
 use laggard_patterns::rules::{Activity, Fact, Facts, Hint, Kind, Rule, RuleBase};
 use laggard_patterns::{Late, PatternId};
 use laggard_report::units::{count, duration, percent, size};
-use laggard_report::{Advice, Promise, RootCause, list_of_ranks, seconds, words};
+use laggard_report::{Advice, Crowd, Promise, RootCause, list_of_ranks, seconds, words};
 use laggard_trace::calls::{self, Call, Shape};
 
 use crate::findings::fold::Folded;
@@ -39,7 +39,10 @@ impl<'o> RunFacts<'o> {
             rules,
             ranks: opened.agent_of.len() as u32,
             hosts: opened.host_names.len(),
-            crowded: run.crowd.map_or(0, |crowd| crowd.ranks),
+            crowded: run
+                .crowd
+                .filter(Crowd::is_of_ranks)
+                .map_or(0, |crowd| crowd.ranks),
             eager_limit: eager::limit_of(opened),
             left,
         }

@@ -85,8 +85,17 @@ impl Among {
             | number::omp_loop_end
             | number::omp_sections_end
             | number::pthread_barrier_wait => Among::Meets,
-            number::omp_critical | number::pthread_mutex_lock => Among::Locks,
-            number::omp_critical_end | number::pthread_mutex_unlock => Among::Unlocks,
+            number::omp_critical
+            | number::omp_set_lock
+            | number::pthread_mutex_lock
+            | number::pthread_rwlock_rdlock
+            | number::pthread_rwlock_wrlock
+            | number::pthread_spin_lock => Among::Locks,
+            number::omp_critical_end
+            | number::omp_unset_lock
+            | number::pthread_mutex_unlock
+            | number::pthread_rwlock_unlock
+            | number::pthread_spin_unlock => Among::Unlocks,
             number::pthread_cond_wait | number::sem_wait | number::pthread_join => Among::Awaits,
             number::pthread_cond_signal | number::sem_post | number::pthread_exit => Among::Signals,
             _ => Among::Nothing,

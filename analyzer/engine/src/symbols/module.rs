@@ -7,6 +7,7 @@ use addr2line::Loader;
 use memmap2::Mmap;
 use object::{Object, ObjectSection};
 
+use super::outlined::{self, Regions};
 use super::{Line, Origin, Problem, base_name, find, names};
 
 /// A module with its symbols and debug information, once they were needed.
@@ -26,6 +27,7 @@ enum State {
 struct Loaded {
     /// The file with debug information, then the file itself.
     loaders: Vec<Loader>,
+    regions: Regions,
     problem: Option<Problem>,
 }
 
@@ -63,54 +65,73 @@ impl Module {
         if let State::NotLoaded = self.state {
             self.state = State::Loaded(load(&self.path, &self.build_id, debug_roots));
         }
-        let loaders = match &self.state {
-            State::Loaded(loaded) => loaded.loaders.as_slice(),
-            State::NotLoaded => &[],
+        let State::Loaded(loaded) = &mut self.state else {
+            return Vec::new();
         };
+        let (path, regions) = (&self.path, &mut loaded.regions);
+        let loaders = loaded.loaders.iter();
         let lines = loaders
-            .iter()
-            .find_map(|loader| self.lines(loader, offset))
+            .clone()
+            .find_map(|loader| lines(path, loader, offset, regions))
             .or_else(|| {
-                let mut loaders = loaders.iter();
-                loaders.find_map(|loader| Some(vec![self.bare(symbol(loader, offset)?)]))
+                let symbol = loaders.clone().find_map(|loader| symbol(loader, offset));
+                Some(vec![bare(path, symbol?)])
             });
-        lines.unwrap_or_else(|| vec![self.bare(format!("{}+{offset:#x}", base_name(&self.path)))])
+        lines.unwrap_or_else(|| vec![bare(path, format!("{}+{offset:#x}", base_name(path)))])
     }
+}
 
-    fn bare(&self, function: String) -> Line {
-        Line {
-            function,
-            file: String::new(),
-            line: 0,
-            module: self.path.clone(),
+fn bare(path: &Arc<str>, function: String) -> Line {
+    Line {
+        function,
+        file: String::new(),
+        line: 0,
+        module: path.clone(),
+    }
+}
+
+/// Lines from debug information; `None` if it does not cover the address.
+fn lines(
+    path: &Arc<str>,
+    loader: &Loader,
+    offset: u64,
+    regions: &mut Regions,
+) -> Option<Vec<Line>> {
+    let mut frames = loader.find_frames(offset).ok()?;
+    let mut lines = Vec::new();
+    let mut is_outlined = false;
+    while let Ok(Some(frame)) = frames.next() {
+        let name = frame.function.as_ref();
+        let raw = name.and_then(|name| name.raw_name().ok());
+        let was_outlined = is_outlined;
+        is_outlined = raw.as_deref().is_some_and(outlined::is_outlined);
+        // Debug information of LLVM has the function of a region within another one.
+        if is_outlined && was_outlined {
+            continue;
         }
-    }
-
-    /// Lines from debug information; `None` if it does not cover the address.
-    fn lines(&self, loader: &Loader, offset: u64) -> Option<Vec<Line>> {
-        let mut frames = loader.find_frames(offset).ok()?;
-        let mut lines = Vec::new();
-        while let Ok(Some(frame)) = frames.next() {
-            let name = frame.function.as_ref();
-            let name =
-                name.and_then(|name| Some(names::plain(&name.raw_name().ok()?, name.language)));
-            let location = frame.location.as_ref();
-            let file = location.and_then(|l| l.file);
-            if name.is_none() && file.is_none() {
-                continue;
+        let language = name.and_then(|name| name.language);
+        let name = match raw {
+            Some(raw) if is_outlined => {
+                Some(regions.function(loader, offset, (raw.as_ref(), language)))
             }
-            lines.push(Line {
-                function: name.unwrap_or_else(|| {
-                    let symbol = loader.find_symbol(offset).unwrap_or_default();
-                    demangled(symbol)
-                }),
-                file: file.unwrap_or_default().to_owned(),
-                line: location.and_then(|l| l.line).unwrap_or(0),
-                module: self.path.clone(),
-            });
+            raw => raw.map(|raw| names::plain(&raw, language)),
+        };
+        let location = frame.location.as_ref();
+        let file = location.and_then(|l| l.file);
+        if name.is_none() && file.is_none() {
+            continue;
         }
-        (!lines.is_empty()).then_some(lines)
+        lines.push(Line {
+            function: name.unwrap_or_else(|| {
+                let symbol = loader.find_symbol(offset).unwrap_or_default();
+                demangled(symbol)
+            }),
+            file: file.unwrap_or_default().to_owned(),
+            line: location.and_then(|l| l.line).unwrap_or(0),
+            module: path.clone(),
+        });
     }
+    (!lines.is_empty()).then_some(lines)
 }
 
 /// Whether a system package installed this file: then users do not compile it.

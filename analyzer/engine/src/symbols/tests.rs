@@ -28,11 +28,18 @@ struct Program {
 
 impl Program {
     fn new(options: &[&str]) -> Program {
+        Program::of(SOURCE, "cc", options)
+    }
+
+    fn of(source: &str, compiler: &str, options: &[&str]) -> Program {
         let program = Program {
             directory: tempfile::tempdir().unwrap(),
         };
-        std::fs::write(program.file("app.c"), SOURCE).unwrap();
-        program.run("cc", &[&["-O2", "app.c", "-o", "app"], options].concat());
+        std::fs::write(program.file("app.c"), source).unwrap();
+        program.run(
+            compiler,
+            &[&["-O2", "app.c", "-o", "app"], options].concat(),
+        );
         program
     }
 
@@ -278,4 +285,35 @@ fn names_are_demangled() {
     let address = program.address("_ZN1n1fEi");
     let lines = without_roots().resolve(&program.path(), &[], address);
     assert_eq!(lines[0].function, "n::f");
+}
+
+const REGION: &str = r#"
+double field[1000];
+__attribute__((noinline)) void scale(double by) {
+#pragma omp parallel for
+    for (int i = 0; i < 1000; i++)
+        field[i] *= by;
+}
+int main(void) {
+    scale(2.0);
+    return 0;
+}
+"#;
+
+#[test]
+fn regions_of_openmp_are_in_the_function_that_has_them() {
+    for compiler in ["gcc", "clang"] {
+        let program = Program::of(REGION, compiler, &["-g", "-fopenmp"]);
+        let bytes = std::fs::read(program.file("app")).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let mut regions = object.symbols().filter(|symbol| {
+            let name = symbol.name().unwrap_or_default();
+            name.contains("_omp_fn") || name.contains("omp_outlined")
+        });
+        let begin = regions.next().expect("a region").address();
+        let lines = Symbols::new().resolve(&program.path(), &program.build_id(), begin + 1);
+        let functions: Vec<&str> = lines.iter().map(|line| line.function.as_str()).collect();
+        assert_eq!(functions, ["scale"], "{compiler}");
+        assert!((4..=6).contains(&lines[0].line), "{compiler}: {lines:?}");
+    }
 }

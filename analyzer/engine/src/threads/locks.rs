@@ -55,9 +55,9 @@ impl Locks {
             for mut open in of_lock.extract_if(.., |open| open.call.leave < until) {
                 let pattern = match open.operation {
                     number::omp_critical => PatternId::WaitAtCritical,
-                    number::pthread_mutex_lock => PatternId::WaitOnMutex,
                     number::pthread_join => PatternId::WaitForThread,
-                    _ => PatternId::WaitOnSignal,
+                    number::pthread_cond_wait | number::sem_wait => PatternId::WaitOnSignal,
+                    _ => PatternId::WaitOnMutex,
                 };
                 if pattern == PatternId::WaitOnSignal {
                     let before = open.holders.len().saturating_sub(1);
@@ -68,6 +68,7 @@ impl Locks {
                     call: open.call,
                     pattern,
                     late: open.holders,
+                    managed: 0,
                     is_in_turn: true,
                 });
             }

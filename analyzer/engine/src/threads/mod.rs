@@ -1,7 +1,7 @@
 //! Threads of a rank that wait for each other: in OpenMP teams, for locks, and for signals.
 //!
 //! *In.* The calls of all threads of a rank, in order of their enters. *Out.* Wait states, charged
-//! to the threads that came late. All threads of a rank are at one agent: nothing is asked. *Does
+//! to the threads that came late, and what the OpenMP runtime takes to begin and end regions. All threads of a rank are at one agent: nothing is asked. *Does
 //! not know* other ranks.
 
 mod locks;
@@ -19,14 +19,17 @@ use crate::wire::parcels::{Detail, Party};
 use locks::Locks;
 use teams::Teams;
 
-/// A wait whose late threads are known.
+/// A call whose late threads are known.
 #[derive(Debug)]
 struct Settled {
     call: CallAt,
+    /// Of the wait for these.
     pattern: PatternId,
     /// The threads that came later, by enter, and when the first of all came, ns.
     late: Vec<Party>,
     since: i64,
+    /// What the runtime took at the end of the call, when all threads were there, ns.
+    managed: i64,
     /// Whether it waited for one after the other; else for all at once, until the last one came.
     is_in_turn: bool,
 }
@@ -67,7 +70,17 @@ impl Threads {
     pub fn take(&mut self, rank: u32, call: &CallAt, row: &Row, (key, size): (u64, u32)) {
         let settled = &mut self.settled;
         match row.among {
-            Among::Forks => self.teams.fork((rank, call), key, settled),
+            Among::Forks => {
+                self.teams.fork((rank, call), key, settled);
+                settled.extend(call.asks.then(|| Settled {
+                    call: *call,
+                    pattern: PatternId::OmpManagement,
+                    late: Vec::new(),
+                    since: call.enter,
+                    managed: call.leave - call.enter,
+                    is_in_turn: false,
+                }));
+            }
             Among::Idles => self.teams.idle(call, key),
             Among::Meets => self.teams.meet((rank, call), (key, size), row, settled),
             // A wait that timed out was for nobody.
@@ -96,6 +109,17 @@ impl Threads {
         self.teams.forget(until);
         for settled in self.settled.drain(..) {
             let call = &settled.call;
+            let waiting = Waiting {
+                rank: recorded.rank,
+                thread: call.thread,
+                enter: call.enter,
+                since: call.enter,
+                leave: call.leave,
+                signature: call.signature,
+            };
+            let own = &mut charged[call.thread as usize];
+            let managed = Loss::sure(PatternId::OmpManagement, settled.managed, None);
+            own.charge(hosts, waiting, managed);
             let Some(last) = settled.late.last() else {
                 continue;
             };
@@ -114,14 +138,6 @@ impl Threads {
                 (*share, detail)
             };
             let parts: Vec<(i64, Detail)> = parts.iter().map(detail).collect();
-            let waiting = Waiting {
-                rank: recorded.rank,
-                thread: call.thread,
-                enter: call.enter,
-                since: call.enter,
-                leave: call.leave,
-                signature: call.signature,
-            };
             let loss = Loss {
                 pattern: settled.pattern,
                 severity: until - call.enter,
@@ -132,7 +148,7 @@ impl Threads {
                 },
                 left: i64::MAX,
             };
-            charged[call.thread as usize].charge(hosts, waiting, loss);
+            own.charge(hosts, waiting, loss);
         }
     }
 }

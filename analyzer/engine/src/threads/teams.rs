@@ -25,14 +25,17 @@ impl Teams {
         self.idle.entry(key).or_default().push(*call);
     }
 
-    /// A region begins: who idled until now waited for the thread that forks it.
+    /// A region begins, or the shut-down if the key is 0: who idled until now waited for the thread that
+    /// forks it. Then the runtime wakes these threads.
     pub fn fork(&mut self, (rank, call): (u32, &CallAt), key: u64, settled: &mut Vec<Settled>) {
         for idle in self.idle.remove(&key).into_iter().flatten() {
             if idle.asks {
+                let begun = call.enter.max(idle.enter);
                 settled.push(Settled {
                     pattern: PatternId::IdleThreads,
                     late: vec![party(rank, call)],
                     since: idle.enter,
+                    managed: if key == 0 { 0 } else { idle.leave - begun },
                     call: idle,
                     is_in_turn: false,
                 });
@@ -68,10 +71,15 @@ impl Teams {
             return;
         };
         let since = here.iter().map(|call| call.enter).min();
+        let last = here.iter().map(|call| call.enter).max();
         let pattern = match row.operation {
             number::omp_barrier => PatternId::WaitAtOmpBarrier,
             number::pthread_barrier_wait => PatternId::WaitAtThreadBarrier,
             _ => PatternId::WaitAtImplicitOmpBarrier,
+        };
+        let managed = |call: &CallAt| match pattern {
+            PatternId::WaitAtThreadBarrier => 0,
+            _ => call.leave - last.unwrap_or(call.leave),
         };
         let parties: Vec<Party> = here.iter().map(|call| party(rank, call)).collect();
         for call in here.iter().filter(|call| call.asks) {
@@ -81,6 +89,7 @@ impl Teams {
                 pattern,
                 late: parties[late..].to_vec(),
                 since: since.unwrap_or(call.enter),
+                managed: managed(call),
                 is_in_turn: false,
             });
         }

@@ -541,6 +541,7 @@ mod tests {
             sums.startup_s = Some(4.0 * startup_s);
             run.report.run.crowd = Some(laggard_report::Crowd {
                 ranks: 4,
+                threads: 4,
                 cores: 2,
                 hosts: 1,
             });

@@ -468,6 +468,7 @@ mod tests {
             if report.run.ranks == 4 {
                 report.run.crowd = Some(laggard_report::Crowd {
                     ranks: 4,
+                    threads: 4,
                     cores: 2,
                     hosts: 1,
                 });

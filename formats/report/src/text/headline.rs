@@ -14,6 +14,8 @@ const NEARLY_ALL: f64 = 0.9;
 const GAINS_MORE: f64 = 2.0;
 /// Part of a root cause that is worth a word.
 const NOTABLE: f64 = 0.05;
+/// A pattern's whole time is told where it is so many times that of its largest finding.
+const MANY_PLACES: f64 = 2.0;
 /// Part of the time for which a rank was late, in which it waited itself, from which on it only
 /// passes that on.
 const PASSED_ON: f64 = 0.5;
@@ -265,15 +267,25 @@ fn unexplained(report: &Report) -> Option<String> {
 fn of_nobody(report: &Report, waited: f64) -> Option<String> {
     let is_such = |found: &&Bottleneck| found.causes.is_empty() && !found.is_unexplained();
     let most = listed(report).iter().find(is_such)?;
-    (most.severity_s > waited && most.percent >= NOTABLE_PERCENT).then(|| {
-        format!(
-            " {} of all time went by in {} at {} while nobody was late ({}).",
-            percent(most.percent),
-            most.operation,
-            finding::place(&most.location),
-            most.name
-        )
-    })
+    let at = format!("{} at {}", most.operation, finding::place(&most.location));
+    let all = report.metrics.get(&most.pattern);
+    let all = all.filter(|all| all.total_s > MANY_PLACES * most.severity_s);
+    let (lost, share, why) = match all {
+        Some(all) => {
+            let part = part_of(most.severity_s, all.total_s);
+            let why = format!(
+                "while nobody was late ({}), {part} of it in {at}",
+                most.name
+            );
+            (all.total_s, all.percent, why)
+        }
+        None => {
+            let why = format!("in {at} while nobody was late ({})", most.name);
+            (most.severity_s, most.percent, why)
+        }
+    };
+    (lost > waited && share >= NOTABLE_PERCENT)
+        .then(|| format!(" {} of all time went by {why}.", percent(share)))
 }
 
 /// The operation with the highest cost of the calls themselves, if it exceeds the largest

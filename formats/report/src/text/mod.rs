@@ -14,7 +14,7 @@ use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row};
 
 use crate::ranks::list_of_ranges;
-use crate::{Anomaly, Bottleneck, OperationTimes, Report, Run};
+use crate::{Anomaly, Bottleneck, EfficiencyPart, OperationTimes, Report, Run};
 
 /// Options of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub(crate) fn moved(report: &Report) -> Option<String> {
     report.sums().traffic?.in_words(all_of_files)
 }
 
-/// `4 ranks share 2 cores`, if they do.
+/// `4 ranks share 2 cores`, or `4 threads of 2 ranks`, if they do.
 pub(crate) fn crowd(report: &Report) -> Option<String> {
     let crowd = report.run.crowd?;
     let hosts = match crowd.hosts {
@@ -140,11 +140,13 @@ pub(crate) fn crowd(report: &Report) -> Option<String> {
         1 => " on one host".to_owned(),
         many => format!(" on the most crowded of {many} such hosts"),
     };
-    Some(format!(
-        "{} share {}{hosts}",
-        plural(crowd.ranks.into(), "rank"),
-        plural(crowd.cores.into(), "core")
-    ))
+    let ranks = plural(crowd.ranks.into(), "rank");
+    let who = match crowd.threads > crowd.ranks {
+        true => format!("{} of {ranks}", plural(crowd.threads.into(), "thread")),
+        false => ranks,
+    };
+    let cores = plural(crowd.cores.into(), "core");
+    Some(format!("{who} share {cores}{hosts}"))
 }
 
 /// The findings to be listed.
@@ -177,6 +179,23 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         percent(efficiency.communication * 100.0)
     );
     finding::labelled(out, "Efficiency", &text, screen, style);
+    if let Some(hybrid) = &efficiency.hybrid {
+        let part = |part: &EfficiencyPart, of| {
+            format!(
+                "{} {of} ({} load balance x {} communication)",
+                percent(part.parallel * 100.0),
+                percent(part.load_balance * 100.0),
+                percent(part.communication * 100.0)
+            )
+        };
+        let text = format!(
+            "{} parallel with all threads = {} x {}",
+            percent(hybrid.parallel * 100.0),
+            part(&hybrid.mpi, "MPI"),
+            part(&hybrid.threads, "threads")
+        );
+        finding::labelled(out, "Hybrid", &text, screen, style);
+    }
     let sums = report.sums();
     if sums.wall_s > 0.0 {
         let share = |part| percent(crate::percent(part, sums.wall_s));

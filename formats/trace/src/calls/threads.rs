@@ -21,6 +21,8 @@ macro_rules! thread_calls {
             905 omp_sections_end Threads Single;
             906 omp_critical Threads Single;
             907 omp_critical_end Threads Single;
+            908 omp_set_lock Threads Single;
+            909 omp_unset_lock Threads Single;
             920 pthread_mutex_lock Threads Single;
             921 pthread_mutex_unlock Threads Single;
             922 pthread_cond_wait Threads Single;
@@ -30,6 +32,11 @@ macro_rules! thread_calls {
             926 sem_post Threads Single;
             927 pthread_join Threads Single;
             928 pthread_exit Threads Single;
+            929 pthread_rwlock_rdlock Threads Single;
+            930 pthread_rwlock_wrlock Threads Single;
+            931 pthread_rwlock_unlock Threads Single;
+            932 pthread_spin_lock Threads Single;
+            933 pthread_spin_unlock Threads Single;
         }
     };
 }
