@@ -345,7 +345,7 @@ pub struct Export {
     /// Where it goes: a directory for tables, else a file; nothing may be there yet
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// The findings, for time lines, tables and archives [default: report.json beside the trace; if
+    /// The findings, for time lines, tables, profiles for Cube and archives [default: report.json beside the trace; if
     /// there is none, an analysis now, for archives none]
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
@@ -416,6 +416,8 @@ pub enum ExportFormat {
     Speedscope,
     /// Time by call path for pprof
     Pprof,
+    /// A profile for the Cube tools: metrics by call path and thread
+    Cubex,
     /// An OTF2 archive, for Scalasca, Vampir and others
     Otf2,
 }

@@ -64,23 +64,24 @@ pub fn stacks(events: &Events, format: StackFormat, output: &Path) -> Result<Str
 }
 
 /// A call and its call path.
-type Site = (u16, u32);
+pub type Site = (u16, u32);
 
 /// Sums of some locations, ns.
 #[derive(Default)]
-struct Sums {
+pub struct Sums {
     /// Inside calls.
     inside: FxHashMap<Site, i64>,
     /// Waiting for others.
     waiting: FxHashMap<Site, i64>,
     /// Between calls, by the calls before and after.
-    between: FxHashMap<(Site, Site), i64>,
+    pub between: FxHashMap<(Site, Site), i64>,
     /// Of that, by the call path in which samples were, number of the path.
     sampled: FxHashMap<((Site, Site), u32), i64>,
 }
 
 impl Sums {
-    fn of_location(events: &Events, at: usize) -> Sums {
+    /// The sums of one location, without waiting.
+    pub fn of_location(events: &Events, at: usize) -> Sums {
         let mut sums = Sums::default();
         let mut before: Option<(Site, i64)> = None;
         events.operations(at).read(|operation| {
@@ -109,7 +110,7 @@ impl Sums {
 
     /// Takes computation of which samples tell the call path out of that between two calls. It is no
     /// more than that.
-    fn in_functions(&mut self) -> Vec<(u32, i64)> {
+    pub fn in_functions(&mut self) -> Vec<(u32, i64)> {
         let mut of: FxHashMap<(Site, Site), (i64, i64)> = FxHashMap::default();
         for ((between, _), ns) in &self.sampled {
             of.entry(*between).or_default().0 += ns;
@@ -226,7 +227,7 @@ fn gathered(events: &Events) -> Result<Stacks> {
 }
 
 /// `exchange app.c:42` as a frame.
-fn frame(text: &str) -> Frame {
+pub fn frame(text: &str) -> Frame {
     let place = text.rsplit_once(' ').and_then(|(function, place)| {
         let (file, line) = place.rsplit_once(':')?;
         Some(Frame {

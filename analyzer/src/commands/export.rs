@@ -52,6 +52,10 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         ExportFormat::Folded => stacks(StackFormat::Folded)?,
         ExportFormat::Speedscope => stacks(StackFormat::Speedscope)?,
         ExportFormat::Pprof => stacks(StackFormat::Pprof)?,
+        ExportFormat::Cubex => {
+            let events = events()?;
+            export::cube(&events, &report(options, directory, &events)?, output)?
+        }
         ExportFormat::Otf2 => {
             let events = events()?;
             let report = report_beside(options, directory, &events)?;

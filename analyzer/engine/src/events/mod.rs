@@ -15,6 +15,7 @@ mod joined;
 mod matching;
 mod names;
 mod operations;
+mod spent;
 mod trace;
 mod window;
 
@@ -42,6 +43,7 @@ use crate::replay::rounds::Rounds;
 use crate::replay::slab;
 use crate::report::eager;
 pub use crate::stream::polling::Look;
+pub use crate::stream::rows::TimeClass;
 use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
 pub use course::Course;
@@ -49,6 +51,7 @@ pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageE
 use laggard_comm::Serial;
 pub use names::{CallPath, Group, GroupKind};
 pub use operations::{Calls, Item, OUTSIDE, Operation, Operations, Outcome, Outside};
+pub use spent::{Spent, SpentIn};
 pub use trace::{Trace, TracedLocation};
 
 /// No index.
