@@ -2,6 +2,7 @@
 
 mod experiments;
 mod run;
+mod serve;
 mod whatif;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use laggard_export::Choice;
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::RuleBase;
 pub use run::{FilePer, Mode, Run};
+pub use serve::Serve;
 pub use whatif::WhatIf;
 
 /// The version, with the commit if that was known to whoever built it.
@@ -104,6 +106,8 @@ pub enum Command {
     Dump(Dump),
     /// A trace for other tools: tables, viewers
     Export(Export),
+    /// A run to look around in, with a browser
+    Serve(Serve),
     /// The catalogue of patterns
     Patterns(Patterns),
     /// Manual pages and completions for shells, into a directory

@@ -11,6 +11,8 @@ use crate::timeline::moments::Moments;
 /// What one location spent its time on. ns.
 #[derive(Clone, Debug, Default)]
 pub struct Spent {
+    /// From when to when it is measured, ns since the start of the run.
+    pub measured: (i64, i64),
     /// Outside of all recorded calls.
     pub computation_ns: u64,
     /// Its calls. A call and a call path may come several times.
@@ -77,7 +79,12 @@ impl Events {
                 bytes: 0,
                 ns: beside.time,
             }));
+            let bounds = &self.opened.bounds[at];
+            let span = bounds.span;
+            let begin = clock.ns(bounds.started.unwrap_or(span.0));
+            let end = clock.ns(span.1).min(stopped.unwrap_or(i64::MAX));
             Spent {
+                measured: (begin, end.max(begin)),
                 computation_ns: times.computation(),
                 calls,
             }
