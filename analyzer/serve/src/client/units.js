@@ -12,7 +12,7 @@ export function duration(seconds) {
 
 /** A moment, with as many digits as a stretch of this length needs. */
 export function moment(seconds, length) {
-  const digits = Math.min(9, Math.max(0, 3 - Math.floor(Math.log10(length))));
+  const digits = Math.min(9, Math.max(0, 2 - Math.floor(Math.log10(length))));
   return `${seconds.toFixed(digits)} s`;
 }
 

@@ -13,8 +13,9 @@ use super::{CALLS, Checkpoint, Index, KeptWait, LocationIndex, MarkAt, kind};
 
 /// One wait of so many records is kept, those that lost most.
 const RECORDS: usize = 200;
-/// So many are kept whatever the number of records.
+/// So many are kept of a location whatever the number of records, and of all locations together.
 const LEAST: usize = 64;
+const OF_ALL: usize = 1 << 17;
 
 /// Makes the index of a trace.
 ///
@@ -28,7 +29,8 @@ pub fn build(events: &Events) -> Result<Index> {
         locations: locations.collect(),
         most: Vec::new(),
     };
-    let most = |at| LEAST.max(events.place(at).records as usize / RECORDS);
+    let least = LEAST.max(OF_ALL / events.locations().max(1));
+    let most = |at| least.max(events.place(at).records as usize / RECORDS);
     waits.most = (0..events.locations()).map(most).collect();
     events.join(&mut waits)?;
     Ok(waits.finish())
