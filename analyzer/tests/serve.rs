@@ -253,7 +253,7 @@ fn questions_that_nobody_waits_for_end() {
     let stop = Stop::default();
     stop.stop();
     let error = answer(&Serial, &share, &question, &stop).unwrap_err();
-    assert!(error.is::<laggard_serve::questions::Stopped>());
+    assert!(error.is::<laggard_serve::Stopped>());
 }
 
 fn odd() -> impl Strategy<Value = Value> {

@@ -21,6 +21,8 @@ pub mod questions;
 pub mod server;
 mod share;
 mod spending;
+mod stop;
 
-pub use questions::{Question, Stop, answer};
+pub use questions::{Question, answer};
 pub use share::Share;
+pub use stop::{Stop, Stopped};

@@ -6,8 +6,8 @@ use laggard_engine::events::{Operation, TimeClass};
 use laggard_trace::flags;
 
 use crate::index::{KINDS, kind, overlap, scaled};
-use crate::questions::{Stop, Stopped};
 use crate::share::Share;
+use crate::stop::{Stop, Stopped};
 
 /// Calls that are read for one answer, of all its locations together. A location with more of them is
 /// answered from the index.

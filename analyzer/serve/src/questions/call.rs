@@ -7,10 +7,11 @@ use laggard_trace::calls;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, Stop, seconds, short};
+use super::{Asked, seconds, short};
 use crate::index::KeptWait;
 use crate::share::Share;
 use crate::spending::calls as calls_of;
+use crate::stop::Stop;
 
 /// Most frames of a call path.
 const FRAMES: usize = 64;

@@ -7,9 +7,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, Stop, seconds};
+use super::{Asked, seconds};
 use crate::share::Share;
 use crate::spending::{NAMES, borders, times};
+use crate::stop::Stop;
 
 /// Most cells of a map: a byte each.
 const CELLS: usize = 1 << 16;

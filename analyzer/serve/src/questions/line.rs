@@ -14,10 +14,11 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, Stop, Stopped, seconds, short};
+use super::{Asked, seconds, short};
 use crate::index::{KeptWait, counts, kind};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, borders, calls as calls_of, times};
+use crate::stop::{Stop, Stopped};
 
 /// Most locations of a time line.
 const LOCATIONS: usize = 64;

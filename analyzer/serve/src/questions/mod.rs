@@ -7,9 +7,6 @@ mod line;
 mod overview;
 mod selection;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
 use anyhow::{Result, bail};
 use laggard_comm::{self as comm, Job};
 use serde::de::DeserializeOwned;
@@ -17,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::share::Share;
+use crate::stop::Stop;
 
 /// No answer is larger, bytes.
 pub const LARGEST: usize = 100_000;
@@ -98,38 +96,6 @@ fn of<A: Asked>(job: &dyn Job, share: &Share, asked: &A, stop: &Stop) -> Result<
     let part = comm::agree(job, asked.part(share, stop))?;
     let merged = comm::merge_up(job, part, A::merge)?;
     merged.map(|part| asked.answer(share, part)).transpose()
-}
-
-/// Tells those who work on an answer that nobody wants it any more.
-#[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
-
-/// Nobody wants the answer any more.
-#[derive(Clone, Copy, Debug)]
-pub struct Stopped;
-
-impl std::fmt::Display for Stopped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("asked anew")
-    }
-}
-
-impl std::error::Error for Stopped {}
-
-impl Stop {
-    /// Nobody wants the answer any more.
-    pub fn stop(&self) {
-        self.0.store(true, Relaxed);
-    }
-
-    /// # Errors
-    /// If so.
-    pub fn check(&self) -> Result<(), Stopped> {
-        match self.0.load(Relaxed) {
-            true => Err(Stopped),
-            false => Ok(()),
-        }
-    }
 }
 
 /// Seconds of ns.

@@ -6,9 +6,10 @@ use laggard_report::words;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, Stop, seconds, short};
+use super::{Asked, seconds, short};
 use crate::share::Share;
 use crate::spending::NAMES;
+use crate::stop::Stop;
 
 /// Rows of each table.
 const ROWS: usize = 50;

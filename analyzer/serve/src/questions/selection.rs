@@ -11,10 +11,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, Stop, seconds, short};
+use super::{Asked, seconds, short};
 use crate::index::{KeptWait, counts, overlap, scaled};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, calls as calls_of, is_exact, times};
+use crate::stop::Stop;
 
 /// Rows of each table.
 const ROWS: usize = 40;

@@ -16,7 +16,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
 
 use super::Server;
-use crate::questions::{Question, Stop, Stopped, answer};
+use crate::questions::{Question, answer};
+use crate::stop::{Stop, Stopped};
 
 /// Largest question, bytes.
 const QUESTION: usize = 8 << 10;
