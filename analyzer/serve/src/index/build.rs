@@ -15,7 +15,7 @@ use super::{CALLS, Checkpoint, Index, KeptWait, LocationIndex, MarkAt, kind};
 const RECORDS: usize = 200;
 /// So many are kept of a location whatever the number of records, and of all locations together.
 const LEAST: usize = 64;
-const OF_ALL: usize = 1 << 17;
+const OF_ALL: usize = 1 << 14;
 
 /// Makes the index of a trace.
 ///
