@@ -245,6 +245,30 @@ fn an_index_is_kept_and_made_anew_where_it_must_be() {
 }
 
 #[test]
+fn an_archive_answers_as_its_trace_does() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let own = share(trace.path());
+    let events = Events::open(trace.path()).unwrap();
+    let output = trace.path().join("archive");
+    let anchor = laggard_export::otf2(events, &output, None).unwrap();
+    let imported = share(&anchor);
+    let question = json!({"ask": "selection", "from_s": 0.013, "until_s": 0.037});
+    let times = |share: &Share| asked(share, question.clone()).unwrap()["times_s"].clone();
+    assert_eq!(times(&imported), times(&own));
+    let kept = anchor.parent().unwrap().join("laggard.index");
+    assert_eq!(imported.kept, Some(kept.clone()));
+    // Another archive may have the same names and sizes.
+    let before = fs::read(&kept).unwrap();
+    let file = fs::File::options().append(true).open(&anchor).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
+    assert!(imported.check().is_err());
+    share(&anchor);
+    assert_ne!(fs::read(&kept).unwrap(), before);
+}
+
+#[test]
 fn questions_that_nobody_waits_for_end() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use laggard_cube::{Cube, Host, Process};
-use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
+use laggard_engine::events::{Events, Joined, Wait};
 use laggard_report::units::{duration, plural};
 use laggard_report::{Report, RootCause, SourceLocation};
 use laggard_trace::calls::CALLS;
@@ -177,16 +177,8 @@ struct Waits {
 }
 
 impl Joined for Waits {
-    fn message(&mut self, _: &Message) -> Result<()> {
-        Ok(())
-    }
-
-    fn member(&mut self, _: &Member) -> Result<()> {
-        Ok(())
-    }
-
-    fn collective(&mut self, _: &Collective) -> Result<()> {
-        Ok(())
+    fn wants_messages(&self) -> bool {
+        false
     }
 
     fn wait(&mut self, wait: &Wait) -> Result<()> {

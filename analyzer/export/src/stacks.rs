@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
-use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
+use laggard_engine::events::{Events, Joined, Wait};
 use laggard_patterns::PatternId;
 use laggard_report::layout::base_name;
 use laggard_report::units::duration;
@@ -150,16 +150,8 @@ impl Sums {
 }
 
 impl Joined for Sums {
-    fn message(&mut self, _: &Message) -> Result<()> {
-        Ok(())
-    }
-
-    fn member(&mut self, _: &Member) -> Result<()> {
-        Ok(())
-    }
-
-    fn collective(&mut self, _: &Collective) -> Result<()> {
-        Ok(())
+    fn wants_messages(&self) -> bool {
+        false
     }
 
     fn wait(&mut self, wait: &Wait) -> Result<()> {

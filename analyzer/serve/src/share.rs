@@ -39,14 +39,15 @@ impl Share {
     ///
     /// # Errors
     /// The trace cannot be read as a whole.
-    pub fn of_all(events: Events, report: Report, directory: &Path) -> Result<Share> {
-        let files: Vec<PathBuf> = events.files().map(Path::to_owned).collect();
+    pub fn of_all(events: Events, report: Report, trace: &Path) -> Result<Share> {
+        let files = events.files().chain(trace.is_file().then_some(trace));
+        let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
         let files = files.into_iter().map(|file| {
             let state = state(&file);
             (file, state)
         });
         let files = files.collect();
-        let (index, kept) = index::kept(&events, directory)?;
+        let (index, kept) = index::kept(&events, trace)?;
         Ok(Share {
             own: 0..events.locations(),
             events,
@@ -57,7 +58,8 @@ impl Share {
         })
     }
 
-    /// Checks that the trace's files are as they were. Those of archives have no names.
+    /// Checks that the trace's files are as they were. Those that an archive is rewritten into
+    /// have no names.
     ///
     /// # Errors
     /// One is not: reading on would end the process, or tell of another run.

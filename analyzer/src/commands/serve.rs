@@ -24,8 +24,7 @@ pub fn serve(options: &Serve) -> Result<ExitCode> {
     let events = Events::open(&trace)?;
     export::note(&events);
     let report = export::report(options.report.as_deref(), options.quiet, &trace, &events)?;
-    let directory = laggard_engine::directory::of(&trace);
-    let share = Share::of_all(events, report, directory)?;
+    let share = Share::of_all(events, report, &trace)?;
     if share.kept.is_none() && !options.quiet {
         screen::say("note: the index cannot be kept: it is made anew each time");
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use laggard_engine::events::{Collective, Events, Joined, Member, Message, TimeClass, Wait};
+use laggard_engine::events::{Events, Joined, TimeClass, Wait};
 use laggard_patterns::PatternId;
 use laggard_trace::calls::Call;
 use laggard_trace::flags;
@@ -146,16 +146,8 @@ fn longest(waits: &mut Vec<KeptWait>, most: usize) {
 }
 
 impl Joined for Waits {
-    fn message(&mut self, _: &Message) -> Result<()> {
-        Ok(())
-    }
-
-    fn member(&mut self, _: &Member) -> Result<()> {
-        Ok(())
-    }
-
-    fn collective(&mut self, _: &Collective) -> Result<()> {
-        Ok(())
+    fn wants_messages(&self) -> bool {
+        false
     }
 
     fn wait(&mut self, wait: &Wait) -> Result<()> {

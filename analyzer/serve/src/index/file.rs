@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result};
+use laggard_engine::directory;
 use laggard_engine::events::Events;
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -22,10 +23,11 @@ const LARGEST: u64 = 1 << 20;
 pub struct Key(u64);
 
 impl Key {
-    /// From the names, sizes and times of a trace's files, and the version that reads it.
-    pub fn of(events: &Events) -> Key {
+    /// From the names, sizes and times of a trace's files, and the version that reads it. The files
+    /// that an archive is rewritten into have none; its anchor file has.
+    pub fn of(events: &Events, trace: &Path) -> Key {
         let mut text = format!("{} {:?}", env!("CARGO_PKG_VERSION"), events.run_id());
-        for file in events.files() {
+        for file in events.files().chain(trace.is_file().then_some(trace)) {
             let told = file.metadata().ok();
             let when = told.as_ref().and_then(|told| told.modified().ok());
             let when = when.and_then(|when| when.duration_since(UNIX_EPOCH).ok());
@@ -36,16 +38,16 @@ impl Key {
     }
 }
 
-/// The index that is kept of a trace in this directory; a new one, which is kept from now on, if there is
+/// The index that is kept of a trace; a new one, which is kept from now on, if there is
 /// none, or one of another trace, or a damaged one. Also says where it is; nowhere if it could not be
 /// kept.
 ///
 /// # Errors
 /// The trace cannot be read as a whole.
-pub fn kept(events: &Events, directory: &Path) -> Result<(Index, Option<PathBuf>)> {
-    let key = Key::of(events);
+pub fn kept(events: &Events, trace: &Path) -> Result<(Index, Option<PathBuf>)> {
+    let key = Key::of(events, trace);
     let largest = LARGEST.saturating_add(events.bytes());
-    let places = places(directory, key);
+    let places = places(directory::of(trace), key);
     for place in &places {
         let bytes = laggard_files::read(place, largest).unwrap_or_default();
         if let Some(index) = unpack(&bytes, key, events.locations()) {
