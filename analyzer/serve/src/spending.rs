@@ -36,7 +36,7 @@ pub fn borders((from, until): (i64, i64), parts: usize) -> Vec<i64> {
 
 /// Whether single calls are read of a location, if `locations` are asked about.
 pub fn is_exact(share: &Share, at: usize, stretch: (i64, i64), locations: usize) -> bool {
-    share.index.locations[at].calls(stretch) <= CALLS / locations.max(1) as u64
+    share.index.locations[at].reads(stretch) <= CALLS / locations.max(1) as u64
 }
 
 /// Gives the calls of a location that lie at least partly in a stretch.

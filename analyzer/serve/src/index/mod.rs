@@ -134,6 +134,13 @@ impl LocationIndex {
         (last - first + 1) as u64 * CALLS
     }
 
+    /// About so many calls are read for a stretch: reading begins at a mark.
+    pub fn reads(&self, (from, until): (i64, i64)) -> u64 {
+        let last = self.checkpoints.partition_point(|one| one.time < until) as u64;
+        let read = (last * CALLS).saturating_sub(self.mark(from).number);
+        read.max(self.calls((from, until)))
+    }
+
     /// Where to begin to read all calls that end after a moment.
     pub fn mark(&self, time: i64) -> Mark {
         let after = self.marks.partition_point(|one| one.enter <= time);
