@@ -2,6 +2,7 @@
 
 mod experiments;
 mod run;
+mod serve;
 mod whatif;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use laggard_export::Choice;
 use laggard_patterns::PatternId;
 use laggard_patterns::rules::RuleBase;
 pub use run::{FilePer, Mode, Run};
+pub use serve::Serve;
 pub use whatif::WhatIf;
 
 /// The version, with the commit if that was known to whoever built it.
@@ -104,6 +106,8 @@ pub enum Command {
     Dump(Dump),
     /// A trace for other tools: tables, viewers
     Export(Export),
+    /// A run to look around in, with a browser
+    Serve(Serve),
     /// The catalogue of patterns
     Patterns(Patterns),
     /// Manual pages and completions for shells, into a directory
@@ -345,7 +349,7 @@ pub struct Export {
     /// Where it goes: a directory for tables, else a file; nothing may be there yet
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// The findings, for time lines, tables and archives [default: report.json beside the trace; if
+    /// The findings, for time lines, tables, profiles for Cube and archives [default: report.json beside the trace; if
     /// there is none, an analysis now, for archives none]
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
@@ -416,6 +420,8 @@ pub enum ExportFormat {
     Speedscope,
     /// Time by call path for pprof
     Pprof,
+    /// A profile for the Cube tools: metrics by call path and thread
+    Cubex,
     /// An OTF2 archive, for Scalasca, Vampir and others
     Otf2,
 }

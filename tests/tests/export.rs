@@ -462,6 +462,66 @@ fn stacks_add_up_to_the_time_of_all_ranks() {
     assert!(graph.contains("</svg>") && graph.contains("[waiting]"));
 }
 
+/// The report's own numbers, to rounding.
+#[track_caller]
+fn same(found: f64, reported: &Value) {
+    let reported = reported.as_f64().expect("seconds");
+    assert!((found - reported).abs() < 1e-7, "{found} {reported}");
+}
+
+#[test]
+fn profiles_for_cube_are_the_report() {
+    let recorded = Recorded::new("export-cubex");
+    let report = recorded.report();
+    let beside = recorded.trace.join("report.json");
+    fs::copy(recorded.bench.path("report.json"), beside).expect("a report");
+    let profile = recorded.exported("cubex", "profile.cubex", &[]);
+    let cube = recorded.read("cubex.py", &[&profile]);
+    let metrics = cube["metrics"].as_object().expect("metrics");
+    let value = |value: &Value| value.as_f64().expect("a number");
+    let locations = report["locations"].as_array().expect("locations");
+    for (at, location) in locations.iter().enumerate() {
+        for (metric, key) in [
+            ("time", "wall_s"),
+            ("computation", "computation_s"),
+            ("communication", "communication_s"),
+            ("synchronization", "synchronization_s"),
+            ("io", "io_s"),
+        ] {
+            same(value(&metrics[metric]["threads"][at]), &location[key]);
+        }
+    }
+    // A metric has what is below it, a pattern of the report has not.
+    for (id, pattern) in report["metrics"].as_object().expect("metrics") {
+        if id != "unexplained" {
+            let below = metrics.values().filter(|other| other["parent"] == **id);
+            let below: f64 = below.map(|other| value(&other["sum"])).sum();
+            same(value(&metrics[id]["sum"]) - below, &pattern["total_s"]);
+        }
+    }
+    let run = &report["call_tree"]["nodes"][0];
+    let of = |metric: &str| metrics[metric]["sum"].as_u64();
+    assert_eq!(of("visits"), run["calls"]["inclusive"].as_u64());
+    assert_eq!(of("bytes"), run["bytes"]["inclusive"].as_u64());
+    for root in report["root_causes"].as_array().expect("root causes") {
+        let ranks = root["ranks"].as_array().expect("ranks").iter();
+        let sum: f64 = ranks.map(|rank| value(&rank["severity_s"])).sum();
+        let metric = &metrics[root["id"].as_str().expect("an id")];
+        assert!((value(&metric["sum"]) - sum).abs() < 1e-7, "{root}");
+        assert_eq!(metric["parent"], "caused");
+    }
+    let late = &metrics["late_sender"]["paths"];
+    let mut late = late.as_object().expect("call paths").iter();
+    let is_there =
+        late.any(|(path, lost)| path.ends_with(" > main > late > MPI_Recv") && value(lost) > 0.1);
+    assert!(is_there, "{metrics:?}");
+    let hosts = cube["hosts"].as_object().expect("hosts");
+    assert_eq!(
+        hosts.values().collect::<Vec<_>>(),
+        [&serde_json::json!([0, 1, 2, 3])]
+    );
+}
+
 #[test]
 fn what_cannot_be_exported_is_said_in_one_line() {
     let recorded = Recorded::new("export-refused");

@@ -6,9 +6,7 @@
 //! *Constraints.* The waits of a long run are in a file without a name, by slab of time.
 
 use anyhow::{Result, bail};
-use laggard_engine::events::{
-    Collective, Course, Events, Joined, Member, Message, NONE, Party, Piece, Spill, Wait,
-};
+use laggard_engine::events::{Course, Events, Joined, NONE, Party, Piece, Spill, Wait};
 use rustc_hash::FxHashMap;
 
 /// Waits that are kept in memory.
@@ -33,16 +31,8 @@ impl Joined for OnlyWaits {
         self.0.begin(borders);
     }
 
-    fn message(&mut self, _: &Message) -> Result<()> {
-        Ok(())
-    }
-
-    fn member(&mut self, _: &Member) -> Result<()> {
-        Ok(())
-    }
-
-    fn collective(&mut self, _: &Collective) -> Result<()> {
-        Ok(())
+    fn wants_messages(&self) -> bool {
+        false
     }
 
     fn wait(&mut self, _: &Wait) -> Result<()> {

@@ -6,6 +6,7 @@
 
 mod between;
 mod critical;
+mod cube;
 mod groups;
 mod joined;
 mod keys;
@@ -21,6 +22,7 @@ mod tables;
 mod target;
 
 pub use critical::{Stretch, critical_path};
+pub use cube::cube;
 pub use laggard_tables::trace::Format as TableFormat;
 pub use otf2::otf2;
 pub use perfetto::perfetto;

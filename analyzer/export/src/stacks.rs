@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
-use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
+use laggard_engine::events::{Events, Joined, Wait};
 use laggard_patterns::PatternId;
 use laggard_report::layout::base_name;
 use laggard_report::units::duration;
@@ -64,23 +64,24 @@ pub fn stacks(events: &Events, format: StackFormat, output: &Path) -> Result<Str
 }
 
 /// A call and its call path.
-type Site = (u16, u32);
+pub type Site = (u16, u32);
 
 /// Sums of some locations, ns.
 #[derive(Default)]
-struct Sums {
+pub struct Sums {
     /// Inside calls.
     inside: FxHashMap<Site, i64>,
     /// Waiting for others.
     waiting: FxHashMap<Site, i64>,
     /// Between calls, by the calls before and after.
-    between: FxHashMap<(Site, Site), i64>,
+    pub between: FxHashMap<(Site, Site), i64>,
     /// Of that, by the call path in which samples were, number of the path.
     sampled: FxHashMap<((Site, Site), u32), i64>,
 }
 
 impl Sums {
-    fn of_location(events: &Events, at: usize) -> Sums {
+    /// The sums of one location, without waiting.
+    pub fn of_location(events: &Events, at: usize) -> Sums {
         let mut sums = Sums::default();
         let mut before: Option<(Site, i64)> = None;
         events.operations(at).read(|operation| {
@@ -109,7 +110,7 @@ impl Sums {
 
     /// Takes computation of which samples tell the call path out of that between two calls. It is no
     /// more than that.
-    fn in_functions(&mut self) -> Vec<(u32, i64)> {
+    pub fn in_functions(&mut self) -> Vec<(u32, i64)> {
         let mut of: FxHashMap<(Site, Site), (i64, i64)> = FxHashMap::default();
         for ((between, _), ns) in &self.sampled {
             of.entry(*between).or_default().0 += ns;
@@ -149,16 +150,8 @@ impl Sums {
 }
 
 impl Joined for Sums {
-    fn message(&mut self, _: &Message) -> Result<()> {
-        Ok(())
-    }
-
-    fn member(&mut self, _: &Member) -> Result<()> {
-        Ok(())
-    }
-
-    fn collective(&mut self, _: &Collective) -> Result<()> {
-        Ok(())
+    fn wants_messages(&self) -> bool {
+        false
     }
 
     fn wait(&mut self, wait: &Wait) -> Result<()> {
@@ -226,7 +219,7 @@ fn gathered(events: &Events) -> Result<Stacks> {
 }
 
 /// `exchange app.c:42` as a frame.
-fn frame(text: &str) -> Frame {
+pub fn frame(text: &str) -> Frame {
     let place = text.rsplit_once(' ').and_then(|(function, place)| {
         let (file, line) = place.rsplit_once(':')?;
         Some(Frame {

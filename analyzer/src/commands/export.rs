@@ -29,14 +29,13 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         Ok(events)
     };
     let output = &options.output;
+    let found = |events: &Events| {
+        let named = options.report.as_deref();
+        report(named, options.quiet, directory, events)
+    };
     let tables = |format| {
         let events = events()?;
-        export::tables(
-            &events,
-            &report(options, directory, &events)?,
-            format,
-            output,
-        )
+        export::tables(&events, &found(&events)?, format, output)
     };
     let stacks = |format| export::stacks(&events()?, format, output);
     let written = match options.to {
@@ -44,7 +43,7 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         ExportFormat::Arrow => tables(TableFormat::Arrow)?,
         ExportFormat::Perfetto => {
             let events = events()?;
-            let report = report(options, directory, &events)?;
+            let report = found(&events)?;
             let written = export::perfetto(&events, &report, &options.choice(), output)?;
             written + &around(options, &report)
         }
@@ -52,6 +51,10 @@ pub fn export(options: &Export) -> Result<ExitCode> {
         ExportFormat::Folded => stacks(StackFormat::Folded)?,
         ExportFormat::Speedscope => stacks(StackFormat::Speedscope)?,
         ExportFormat::Pprof => stacks(StackFormat::Pprof)?,
+        ExportFormat::Cubex => {
+            let events = events()?;
+            export::cube(&events, &found(&events)?, output)?
+        }
         ExportFormat::Otf2 => {
             let events = events()?;
             let report = report_beside(options, directory, &events)?;
@@ -92,15 +95,20 @@ fn around(options: &Export, report: &Report) -> String {
 
 /// The findings of the trace, numbered as the user knows them: of a report that is there, or of an
 /// analysis as `analyze` does it.
-fn report(options: &Export, directory: &Path, events: &Events) -> Result<Report> {
-    if let Some(path) = &options.report {
+pub fn report(
+    named: Option<&Path>,
+    is_quiet: bool,
+    directory: &Path,
+    events: &Events,
+) -> Result<Report> {
+    if let Some(path) = named {
         return read(path, events);
     }
     let beside = laggard_engine::directory::of(directory);
     if laggard_files::exists(&beside.join("report.json")) {
         match reports::file(beside).and_then(|path| read(&path, events)) {
             Ok(report) => {
-                if report.root_causes.is_none() && !options.quiet {
+                if report.root_causes.is_none() && !is_quiet {
                     screen::say("note: the report beside the trace has no root causes");
                 }
                 return Ok(report);
@@ -110,7 +118,7 @@ fn report(options: &Export, directory: &Path, events: &Events) -> Result<Report>
     }
     let settings = AnalyzeOptions::default();
     let Some(analysis) = laggard_engine::analyze(directory, &settings)? else {
-        bail!("export is one process: run it without mpirun");
+        bail!("export and serve are one process: run them without mpirun");
     };
     let Analysis {
         mut report, rules, ..
@@ -128,8 +136,8 @@ fn report(options: &Export, directory: &Path, events: &Events) -> Result<Report>
 /// The report that is named, or that lies beside the trace. Without one nothing is marked in an
 /// archive, which is said.
 fn report_beside(options: &Export, directory: &Path, events: &Events) -> Result<Option<Report>> {
-    if options.report.is_some() {
-        return report(options, directory, events).map(Some);
+    if let Some(path) = &options.report {
+        return read(path, events).map(Some);
     }
     let found = reports::file(laggard_engine::directory::of(directory))
         .and_then(|path| read(&path, events));

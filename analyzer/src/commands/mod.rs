@@ -21,6 +21,7 @@ mod results;
 mod run;
 mod scale;
 mod screen;
+mod serve;
 mod show;
 mod sources;
 mod traces;
@@ -49,6 +50,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::WhatIf(options) => whatif::what_if(&options),
         Command::Info(options) => info::info(&options),
         Command::Dump(options) => dump::dump(&options),
+        Command::Serve(options) => serve::serve(&options),
         Command::Export(options) => export::export(&options),
         Command::Patterns(options) => patterns::patterns(&options),
         Command::WritePages(options) => pages::write(&options.directory),

@@ -28,17 +28,25 @@ use crate::wire::parcels::Detail;
 /// Goes over all locations once.
 pub fn join(events: &Events, rounds: &Rounds, groups: Groups, to: &mut dyn Joined) -> Result<()> {
     let (mut agent, borders) = rounds.begin(&events.timeline, None, Some(groups));
-    agent.ranks.iter_mut().for_each(Rank::note_all);
+    agent.ranks.iter_mut().for_each(Rank::note_waits);
+    let has_all = to.wants_messages();
+    if has_all {
+        agent.ranks.iter_mut().for_each(Rank::note_all);
+    }
     let mut matching = Matching::new(events, rounds, &agent);
     to.begin(&borders);
     for until in borders {
         agent.read(until, false);
-        matching.take(&mut agent, to)?;
+        if has_all {
+            matching.take(&mut agent, to)?;
+        }
         agent.ask_and_name(until, false);
         matching.losses(&mut agent, to)?;
     }
     agent.read(i64::MAX, true);
-    matching.take(&mut agent, to)?;
+    if has_all {
+        matching.take(&mut agent, to)?;
+    }
     agent.ask_and_name(i64::MAX, true);
     matching.losses(&mut agent, to)?;
     matching.rest(to)

@@ -15,6 +15,7 @@ mod joined;
 mod matching;
 mod names;
 mod operations;
+mod spent;
 mod trace;
 mod window;
 
@@ -42,13 +43,15 @@ use crate::replay::rounds::Rounds;
 use crate::replay::slab;
 use crate::report::eager;
 pub use crate::stream::polling::Look;
+pub use crate::stream::rows::TimeClass;
 use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
 pub use course::Course;
 pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Party, Wait};
 use laggard_comm::Serial;
 pub use names::{CallPath, Group, GroupKind};
-pub use operations::{Calls, Item, OUTSIDE, Operation, Operations, Outcome, Outside};
+pub use operations::{Calls, Item, Mark, OUTSIDE, Operation, Operations, Outcome, Outside};
+pub use spent::{Spent, SpentIn};
 pub use trace::{Trace, TracedLocation};
 
 /// No index.
@@ -268,7 +271,20 @@ impl Events {
 
     /// The calls of one location, in order of return.
     pub fn operations(&self, location: usize) -> Operations<'_> {
-        Operations::new(self, location)
+        Operations::from(self, location, Mark::default())
+    }
+
+    /// The calls of one location after a mark that [`Operations::mark`] gave for it.
+    pub fn operations_from(&self, location: usize, mark: Mark) -> Operations<'_> {
+        Operations::from(self, location, mark)
+    }
+
+    /// The files of the trace.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let mut files: Vec<&Path> = self.opened.locations.iter().map(|l| l.path()).collect();
+        files.sort_unstable();
+        files.dedup();
+        files.into_iter()
     }
 
     /// The profile of one location: as recorded, or the sums of the calls if its file was not

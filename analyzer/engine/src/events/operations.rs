@@ -22,6 +22,15 @@ pub enum Item<'c> {
     Damaged(&'c Chunk),
 }
 
+/// Where reading of a location can begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Position of a chunk of records.
+    pub chunk: u32,
+    /// Number of its first call.
+    pub number: u64,
+}
+
 /// Reads the records of one location in order, with pauses anywhere.
 pub struct Calls<'l> {
     location: &'l Location,
@@ -46,40 +55,59 @@ impl<'l> Calls<'l> {
         }
     }
 
+    /// Starts at the first record after a mark of this location.
+    fn from(location: &'l Location, mark: Mark) -> Calls<'l> {
+        Calls {
+            chunk: mark.chunk as usize,
+            number: mark.number,
+            ..Calls::new(location)
+        }
+    }
+
     /// Reads on until `visit` breaks; `false` at the end.
     pub fn read(&mut self, mut visit: impl FnMut(Item) -> ControlFlow<()>) -> bool {
-        let location = self.location;
-        let signatures = location.definitions.signatures();
-        while let Some(chunk) = location.chunks.get(self.chunk) {
-            if !self.is_open {
-                (self.at, self.base, self.is_open) = (0, chunk.base, true);
-                if !location.verify(chunk) {
-                    self.leave_chunk(chunk);
-                    if visit(Item::Damaged(chunk)).is_break() {
-                        return true;
-                    }
-                    continue;
-                }
+        while let Some(next) = self.read_chunk(&mut visit) {
+            if next.is_break() {
+                return true;
             }
-            let mut decoder = Decoder::new(&location.records(chunk)[self.at..], self.base);
-            while let Some(event) = decoder.next() {
-                let signature = signatures.get(event.signature as usize);
-                let number = self.number;
-                self.number += 1;
-                let next = match signature.filter(|signature| signature.operation != 0) {
-                    Some(signature) => visit(Item::Call(number, event, signature)),
-                    None => visit(Item::Undefined(event.signature)),
-                };
-                if next.is_break() {
-                    let (read, base) = decoder.state();
-                    self.at += read;
-                    self.base = base;
-                    return true;
-                }
-            }
-            self.leave_chunk(chunk);
         }
         false
+    }
+
+    /// Reads on until `visit` breaks, and no further than the end of a chunk; `None` at the end of the
+    /// location.
+    fn read_chunk(
+        &mut self,
+        mut visit: impl FnMut(Item) -> ControlFlow<()>,
+    ) -> Option<ControlFlow<()>> {
+        let location = self.location;
+        let signatures = location.definitions.signatures();
+        let chunk = location.chunks.get(self.chunk)?;
+        if !self.is_open {
+            (self.at, self.base, self.is_open) = (0, chunk.base, true);
+            if !location.verify(chunk) {
+                self.leave_chunk(chunk);
+                return Some(visit(Item::Damaged(chunk)));
+            }
+        }
+        let mut decoder = Decoder::new(&location.records(chunk)[self.at..], self.base);
+        while let Some(event) = decoder.next() {
+            let signature = signatures.get(event.signature as usize);
+            let number = self.number;
+            self.number += 1;
+            let next = match signature.filter(|signature| signature.operation != 0) {
+                Some(signature) => visit(Item::Call(number, event, signature)),
+                None => visit(Item::Undefined(event.signature)),
+            };
+            if next.is_break() {
+                let (read, base) = decoder.state();
+                self.at += read;
+                self.base = base;
+                return Some(next);
+            }
+        }
+        self.leave_chunk(chunk);
+        Some(ControlFlow::Continue(()))
     }
 
     fn leave_chunk(&mut self, chunk: &Chunk) {
@@ -254,14 +282,14 @@ pub struct Operations<'e> {
 }
 
 impl<'e> Operations<'e> {
-    pub(crate) fn new(events: &'e Events, location: usize) -> Operations<'e> {
+    pub(crate) fn from(events: &'e Events, location: usize, mark: Mark) -> Operations<'e> {
         let found = &events.opened.locations[location];
         let signatures = found.definitions.signatures();
         Operations {
             events,
             location,
             rank: found.header.rank,
-            calls: Calls::new(found),
+            calls: Calls::from(found, mark),
             groups: signatures
                 .iter()
                 .map(|s| events.group_number(s.group))
@@ -272,13 +300,35 @@ impl<'e> Operations<'e> {
         }
     }
 
+    /// Where the next chunk begins, between two chunks.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            chunk: self.calls.chunk as u32,
+            number: self.calls.number,
+        }
+    }
+
     /// Reads on until `visit` breaks; `false` at the end.
     pub fn read(&mut self, mut visit: impl FnMut(&Operation) -> ControlFlow<()>) -> bool {
+        while let Some(next) = self.read_chunk(&mut visit) {
+            if next.is_break() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reads on until `visit` breaks, and no further than the end of a chunk; `None` at the end of the
+    /// location.
+    pub fn read_chunk(
+        &mut self,
+        mut visit: impl FnMut(&Operation) -> ControlFlow<()>,
+    ) -> Option<ControlFlow<()>> {
         let (events, location, rank) = (self.events, self.location, self.rank);
         let (clock, groups) = (&events.clocks[location], &self.groups);
         let (looking, looks) = (&self.looking, &mut self.looks);
         let skipped = &mut self.skipped;
-        self.calls.read(|item| {
+        self.calls.read_chunk(|item| {
             let (number, event, signature) = match item {
                 Item::Call(number, event, signature) => (number, event, signature),
                 Item::Undefined(_) => {

@@ -268,9 +268,6 @@ impl<'a> Rank<'a> {
         self.ended = Some(Vec::new());
         self.messages.sends.counted = Some(Vec::new());
         self.messages.receives.counted = Some(Vec::new());
-        for charged in &mut self.messages.asker.charged {
-            charged.log = Some(Log::default());
-        }
         for row in self
             .recorded
             .threads
@@ -280,6 +277,13 @@ impl<'a> Rank<'a> {
             if !matches!(row.step, Step::Undefined | Step::Nothing) {
                 row.step = Step::General;
             }
+        }
+    }
+
+    /// From now on notes each wait state.
+    pub fn note_waits(&mut self) {
+        for charged in &mut self.messages.asker.charged {
+            charged.log = Some(Log::default());
         }
     }
 

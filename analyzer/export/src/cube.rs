@@ -1,0 +1,236 @@
+//! A profile for the Cube tools: time, waiting, what caused it, calls and bytes, by call path and thread.
+
+mod metrics;
+mod tree;
+
+use std::path::Path;
+
+use anyhow::Result;
+use laggard_cube::{Cube, Host, Process};
+use laggard_engine::events::{Events, Joined, Wait};
+use laggard_report::units::{duration, plural};
+use laggard_report::{Report, RootCause, SourceLocation};
+use laggard_trace::calls::CALLS;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use self::metrics::Metrics;
+use self::tree::Tree;
+use super::stacks::{Site, Sums};
+use super::target::Target;
+
+/// Writes the profile; returns a summary.
+///
+/// # Errors
+/// The file exists, or cannot be written.
+pub fn cube(events: &Events, report: &Report, output: &Path) -> Result<String> {
+    let mut waits = Waits::default();
+    events.join(&mut waits)?;
+    let roots = report.root_causes.as_deref().unwrap_or_default();
+    let metrics = Metrics::new(waits.lost.keys().map(|(pattern, ..)| *pattern), roots);
+    let (hosts, threads) = hosts(events);
+    let mut filled = Filled {
+        events,
+        cube: Cube::new(metrics.all(), hosts),
+        tree: Tree::new(events),
+        metrics,
+        threads,
+    };
+    filled.spent();
+    for ((pattern, site, location), lost) in &waits.lost {
+        if let Some(metric) = filled.metrics.of_pattern(*pattern) {
+            let node = filled.tree.call(*site);
+            filled.add(metric, node, *location as usize, *lost);
+        }
+    }
+    filled.caused(roots);
+    let Filled {
+        mut cube,
+        tree,
+        metrics,
+        ..
+    } = filled;
+    cube.call_paths = tree.into_nodes();
+    cube.attributes = attributes(events);
+    let mut target = Target::create(output)?;
+    laggard_cube::write(&cube, &mut target)?;
+    target.finish()?;
+    let time = |metric| duration(cube.total(metric) as f64 / 1e9);
+    Ok(format!(
+        "{}: {} in {}, {} lost",
+        output.display(),
+        time(metrics.time()),
+        plural(cube.call_paths.len() as u64, "call path"),
+        time(metrics.lost()),
+    ))
+}
+
+/// A profile that is being filled.
+struct Filled<'e> {
+    events: &'e Events,
+    cube: Cube,
+    tree: Tree<'e>,
+    metrics: Metrics,
+    /// Position of each location among the profile's threads.
+    threads: Vec<usize>,
+}
+
+impl Filled<'_> {
+    fn add(&mut self, metric: usize, node: usize, location: usize, amount: i64) {
+        self.cube.add(metric, node, self.threads[location], amount);
+    }
+
+    /// Time by class, calls and bytes. Computation after a call is time of the function that made the
+    /// call, as in a report; what no record tells is the program's.
+    fn spent(&mut self) {
+        let events = self.events;
+        let locations = (0..events.locations()).into_par_iter();
+        let between: Vec<Between> = locations.map(|at| Between::new(events, at)).collect();
+        let spent = events.spent().into_iter().zip(between);
+        for (location, (spent, between)) in spent.enumerate() {
+            for row in &spent.calls {
+                let node = self.tree.call((row.call, row.call_path));
+                let count = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
+                self.add(self.metrics.of_class(row.class), node, location, row.ns);
+                self.add(self.metrics.visits(), node, location, count(row.count));
+                self.add(self.metrics.bytes(), node, location, count(row.bytes));
+            }
+            let computation = self.metrics.computation();
+            let mut left = i64::try_from(spent.computation_ns).unwrap_or(i64::MAX);
+            for (path, ns) in between.within(left) {
+                let node = self.tree.function(path);
+                self.add(computation, node, location, ns);
+                left -= ns;
+            }
+            self.add(computation, Tree::PROGRAM, location, left);
+        }
+    }
+
+    /// Waiting by the place of its root cause, and by the ranks that the report lists.
+    fn caused(&mut self, roots: &[RootCause]) {
+        let events = self.events;
+        let mut first: FxHashMap<u32, usize> = FxHashMap::default();
+        for location in 0..events.locations() {
+            first.entry(events.place(location).rank).or_insert(location);
+        }
+        for (at, root) in roots.iter().enumerate() {
+            let node = self.place(root);
+            for share in &root.ranks {
+                if let Some(&location) = first.get(&share.rank) {
+                    let ns = (share.severity_s * 1e9).round() as i64;
+                    self.add(self.metrics.of_root(at), node, location, ns);
+                }
+            }
+        }
+    }
+
+    /// Where a root cause is in the tree.
+    fn place(&mut self, root: &RootCause) -> usize {
+        let (operation, location, is_call) = match (&*root.activity, &root.until) {
+            ("latency", Some(until)) => (&until.operation, &until.location, true),
+            ("io" | "call", _) => (&root.operation, &root.location, true),
+            _ => (&root.operation, &root.location, false),
+        };
+        let frames: &SourceLocation = location;
+        let number = CALLS.iter().find(|call| call.name == operation);
+        match number.filter(|_| is_call) {
+            Some(call) => self.tree.call_at(call.number, &frames.callpath),
+            None => self.tree.function_at(&frames.callpath),
+        }
+    }
+}
+
+/// Computation of a location by the call path before it, ns.
+struct Between(Vec<(u32, i64)>);
+
+impl Between {
+    fn new(events: &Events, location: usize) -> Between {
+        let mut sums = Sums::of_location(events, location);
+        let mut of: FxHashMap<u32, i64> = FxHashMap::default();
+        let functions = sums.in_functions();
+        let after = sums.between.iter().map(|((before, _), ns)| (before.1, *ns));
+        for (path, ns) in functions.into_iter().chain(after) {
+            *of.entry(path).or_default() += ns;
+        }
+        let mut all: Vec<(u32, i64)> = of.into_iter().filter(|(_, ns)| *ns > 0).collect();
+        all.sort_unstable();
+        Between(all)
+    }
+
+    /// No more than `most` in all: the records also have what is before start-up and after shut-down.
+    fn within(self, most: i64) -> Vec<(u32, i64)> {
+        let all = self.0.iter().map(|(_, ns)| i128::from(*ns)).sum::<i128>();
+        let share = |ns: i64| match all > i128::from(most) {
+            true => (i128::from(ns) * i128::from(most) / all) as i64,
+            false => ns,
+        };
+        let within = self.0.into_iter().map(|(path, ns)| (path, share(ns)));
+        within.collect()
+    }
+}
+
+/// Sums of time lost.
+#[derive(Default)]
+struct Waits {
+    /// By pattern, call and location, ns.
+    lost: FxHashMap<(u8, Site, u32), i64>,
+}
+
+impl Joined for Waits {
+    fn wants_messages(&self) -> bool {
+        false
+    }
+
+    fn wait(&mut self, wait: &Wait) -> Result<()> {
+        let key = (wait.pattern, (wait.call, wait.call_path), wait.location);
+        let sum = self.lost.entry(key).or_default();
+        *sum = sum.saturating_add(wait.lost);
+        Ok(())
+    }
+}
+
+/// The hosts in the order of their first ranks, and where each location is among their threads.
+fn hosts(events: &Events) -> (Vec<Host>, Vec<usize>) {
+    let mut hosts: Vec<Host> = Vec::new();
+    let mut at = Vec::new();
+    for place in (0..events.locations()).map(|location| events.place(location)) {
+        let known = hosts.iter().position(|host| host.name == place.host);
+        let host = known.unwrap_or_else(|| {
+            hosts.push(Host {
+                name: place.host.to_owned(),
+                processes: Vec::new(),
+            });
+            hosts.len() - 1
+        });
+        let processes = &mut hosts[host].processes;
+        if processes.last().is_none_or(|last| last.rank != place.rank) {
+            processes.push(Process {
+                rank: place.rank,
+                name: format!("rank {}", place.rank),
+                threads: Vec::new(),
+            });
+        }
+        if let Some(process) = processes.last_mut() {
+            process.threads.push(place.thread);
+        }
+        at.push((host, at.len()));
+    }
+    // Locations ascend by rank and thread, and so do the threads of a host.
+    let mut order = at;
+    order.sort_unstable();
+    let mut threads = vec![0; order.len()];
+    for (thread, (_, location)) in order.into_iter().enumerate() {
+        threads[location] = thread;
+    }
+    (hosts, threads)
+}
+
+fn attributes(events: &Events) -> Vec<(String, String)> {
+    let writer = format!("laggard {}", env!("CARGO_PKG_VERSION"));
+    let attribute = |key: &str, value: String| (key.to_owned(), value);
+    vec![
+        attribute("Creator", writer),
+        attribute("Command", events.program().join(" ")),
+        attribute("Ranks", events.ranks().to_string()),
+    ]
+}

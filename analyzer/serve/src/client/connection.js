@@ -1,0 +1,59 @@
+// The conversation with laggard: questions with numbers, answers by number.
+
+const open = new Map();
+let socket = null;
+let next = 1;
+let told = () => {};
+
+/** Calls `tell` with what is wrong, or with "". */
+export function onProblem(tell) {
+  told = tell;
+}
+
+function connect() {
+  const address = new URL("ask", document.baseURI);
+  address.protocol = address.protocol.replace("http", "ws");
+  address.hash = "";
+  return new Promise((ready, failed) => {
+    const made = new WebSocket(address);
+    made.onopen = () => ready(made);
+    made.onmessage = (message) => {
+      const { id, answer, error, stopped } = JSON.parse(message.data);
+      const waiting = open.get(id);
+      open.delete(id);
+      told(error ?? "");
+      if (stopped || error) waiting?.failed(new Error(error ?? "asked anew"));
+      else waiting?.ready(answer);
+    };
+    made.onclose = () => {
+      if (socket === made) socket = null;
+      failed(new Error("laggard does not answer"));
+      told("laggard has ended: start laggard serve again, and open its new address");
+      for (const { failed: give } of open.values()) give(new Error("closed"));
+      open.clear();
+    };
+  });
+}
+
+/** The answer to a question; null if there is none, which the page then says. */
+export async function ask(question) {
+  try {
+    if (socket === null || (socket instanceof WebSocket && socket.readyState > 1)) {
+      socket = null;
+      connecting ??= connect();
+      socket = await connecting;
+      connecting = null;
+    }
+    const id = next;
+    next += 1;
+    return await new Promise((ready, failed) => {
+      open.set(id, { ready, failed });
+      socket.send(JSON.stringify({ id, ...question }));
+    });
+  } catch {
+    connecting = null;
+    return null;
+  }
+}
+
+let connecting = null;

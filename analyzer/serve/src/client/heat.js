@@ -1,0 +1,119 @@
+// Run at a glance: ranks by time, the darker the more of one kind of time.
+
+import { ask } from "./connection.js";
+import { change, run, state } from "./state.js";
+import { duration, moment, ticks } from "./units.js";
+
+const LEFT = 76;
+const BOTTOM = 20;
+const canvas = document.getElementById("heat");
+let shown = null;
+let drag = null;
+
+/** Asks for the map of what is looked at. */
+export async function show() {
+  const wide = Math.max(100, canvas.clientWidth - LEFT);
+  const answer = await ask({
+    ask: "heat",
+    from_s: state.from,
+    until_s: state.until,
+    metric: state.metric,
+    width: Math.min(600, Math.round(wide)),
+    height: 64,
+  });
+  if (answer === null) return;
+  shown = { ...answer, cells: Uint8Array.from(atob(answer.cells), (one) => one.charCodeAt(0)) };
+  canvas.dataset.total = String(answer.total_s);
+  draw();
+}
+
+/** Draws the map again, in the colours of now. */
+export function draw() {
+  if (shown === null) return;
+  const { rows, width, cells } = shown;
+  const high = Math.min(24, Math.max(4, Math.floor(320 / rows.length)));
+  const [wide, tall] = [canvas.clientWidth, rows.length * high + BOTTOM];
+  const scale = devicePixelRatio;
+  canvas.style.height = `${tall}px`;
+  [canvas.width, canvas.height] = [Math.round(wide * scale), Math.round(tall * scale)];
+  const style = getComputedStyle(canvas);
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  pen.font = "12px system-ui, sans-serif";
+  const step = (wide - LEFT) / width;
+  pen.fillStyle = style.getPropertyValue(`--${shown.metric}`);
+  rows.forEach((row, at) => {
+    for (let cell = 0; cell < width; cell += 1) {
+      const shade = cells[at * width + cell];
+      if (shade === 0) continue;
+      pen.globalAlpha = 0.06 + (0.94 * shade) / 255;
+      pen.fillRect(LEFT + cell * step, at * high, step + 0.5, high - (high > 6 ? 1 : 0));
+    }
+  });
+  pen.globalAlpha = 1;
+  pen.fillStyle = style.color;
+  const skip = Math.ceil(14 / high);
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  rows.forEach((row, at) => {
+    if (at % skip === 0) pen.fillText(row.label, LEFT - 8, at * high + high / 2, LEFT - 10);
+  });
+  pen.strokeStyle = style.color;
+  rows.forEach((row, at) => {
+    const isAll = state.first === 0 && state.last === run.locations - 1;
+    if (!isAll && row.last >= state.first && row.first <= state.last) {
+      pen.strokeRect(LEFT - 4, at * high, 2, high - 1);
+    }
+  });
+  pen.textAlign = "center";
+  const length = shown.until_s - shown.from_s;
+  for (const tick of ticks(shown.from_s, shown.until_s, 8)) {
+    const x = LEFT + ((tick - shown.from_s) / length) * (wide - LEFT);
+    if (x > LEFT + 20 && x < wide - 24) pen.fillText(moment(tick, length), x, tall - BOTTOM / 2);
+  }
+  if (drag !== null) {
+    pen.globalAlpha = 0.25;
+    pen.fillRect(Math.min(drag.from, drag.to), 0, Math.abs(drag.to - drag.from), tall - BOTTOM);
+  }
+}
+
+const time = (x) => {
+  const part = (x - LEFT) / (canvas.clientWidth - LEFT);
+  return shown.from_s + Math.min(1, Math.max(0, part)) * (shown.until_s - shown.from_s);
+};
+
+const rowAt = (y) => shown.rows[Math.floor((y / (canvas.clientHeight - BOTTOM)) * shown.rows.length)];
+
+canvas.addEventListener("pointerdown", (event) => {
+  if (shown === null) return;
+  canvas.setPointerCapture(event.pointerId);
+  drag = { from: event.offsetX, to: event.offsetX };
+});
+
+canvas.addEventListener("pointermove", (event) => {
+  if (shown === null) return;
+  if (drag !== null) {
+    drag.to = event.offsetX;
+    draw();
+    return;
+  }
+  const row = rowAt(event.offsetY);
+  if (!row || event.offsetX < LEFT) return;
+  const at = shown.rows.indexOf(row);
+  const cell = Math.floor(((event.offsetX - LEFT) / (canvas.clientWidth - LEFT)) * shown.width);
+  const share = (shown.cells[at * shown.width + cell] / 255) * 100;
+  canvas.title = `${row.label} at ${duration(time(event.offsetX))}: ${share.toFixed(0)} % ${shown.metric}; ${duration(row.total_s)} in all`;
+});
+
+canvas.addEventListener("pointerup", (event) => {
+  if (drag === null) return;
+  const { from, to } = drag;
+  drag = null;
+  if (Math.abs(to - from) > 4) {
+    const [begin, end] = [time(from), time(to)].sort((a, b) => a - b);
+    change({ from: begin, until: end });
+    return;
+  }
+  const row = rowAt(event.offsetY);
+  if (row) change({ first: row.first, last: row.last });
+});

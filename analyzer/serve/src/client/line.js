@@ -1,0 +1,180 @@
+// Time line: calls one by one where they are few, else shares of kinds of time; waits with an arrow to who was late.
+
+import { ask } from "./connection.js";
+import { change, pan, run, state, zoom } from "./state.js";
+import { duration, moment, ticks } from "./units.js";
+
+const LEFT = 76;
+const BOTTOM = 20;
+const LANE = 26;
+/** Ranks that are shown at a time. */
+export const LANES = 16;
+const canvas = document.getElementById("line");
+let shown = null;
+let grip = null;
+
+/** Asks for the time line of what is looked at. */
+export async function show() {
+  const last = Math.min(state.last, state.first + LANES - 1);
+  const answer = await ask({
+    ask: "line",
+    from_s: state.from,
+    until_s: state.until,
+    first: state.first,
+    last,
+    width: Math.min(700, Math.round(Math.max(100, canvas.clientWidth - LEFT))),
+  });
+  if (answer === null) return;
+  for (const lane of answer.lanes) {
+    lane.parts = lane.parts && Uint8Array.from(atob(lane.parts), (one) => one.charCodeAt(0));
+  }
+  shown = answer;
+  canvas.dataset.calls = String(answer.lanes.reduce((sum, { calls }) => sum + (calls?.length ?? 0), 0));
+  draw();
+}
+
+/** Draws the time line again, in the colours of now. */
+export function draw() {
+  if (shown === null) return;
+  const [wide, tall] = [canvas.clientWidth, shown.lanes.length * LANE + BOTTOM];
+  const scale = devicePixelRatio;
+  canvas.style.height = `${tall}px`;
+  [canvas.width, canvas.height] = [Math.round(wide * scale), Math.round(tall * scale)];
+  const style = getComputedStyle(canvas);
+  const colours = shown.kinds.map((kind) => style.getPropertyValue(`--${kind}`));
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  pen.font = "12px system-ui, sans-serif";
+  pen.textBaseline = "middle";
+  const length = shown.until_s - shown.from_s;
+  const x = (ns) => LEFT + (Math.min(length, Math.max(0, ns / 1e9)) / length) * (wide - LEFT);
+  shown.lanes.forEach((lane, at) => {
+    const top = at * LANE;
+    pen.fillStyle = style.color;
+    pen.textAlign = "right";
+    pen.fillText(lane.thread ? `${lane.rank}.${lane.thread}` : `rank ${lane.rank}`, LEFT - 8, top + LANE / 2, LEFT - 10);
+    if (lane.calls) drawCalls(pen, lane, top, x, colours);
+    else drawParts(pen, lane, top, wide, colours);
+    pen.fillStyle = colours[4];
+    for (const [since, lost] of lane.waits) {
+      pen.fillRect(x(since), top + LANE - 9, Math.max(1, x(since + lost) - x(since)), 4);
+    }
+  });
+  drawArrows(pen, x, colours[4]);
+  pen.fillStyle = style.color;
+  pen.textAlign = "center";
+  for (const tick of ticks(shown.from_s, shown.until_s, 8)) {
+    const place = LEFT + ((tick - shown.from_s) / length) * (wide - LEFT);
+    if (place > LEFT + 20 && place < wide - 24) pen.fillText(moment(tick, length), place, tall - BOTTOM / 2);
+  }
+}
+
+function drawCalls(pen, lane, top, x, colours) {
+  pen.textAlign = "left";
+  pen.fillStyle = colours[0];
+  pen.globalAlpha = 0.35;
+  pen.fillRect(x(0), top + 8, x(Infinity) - x(0), 6);
+  pen.globalAlpha = 1;
+  for (const [number, enter, lasted, kind, name] of lane.calls) {
+    const [begin, end] = [x(enter), x(enter + lasted)];
+    const wide = Math.max(1, end - begin);
+    pen.fillStyle = colours[kind];
+    pen.fillRect(begin, top + 3, wide, LANE - 7);
+    if (state.call && state.call[0] === lane.location && state.call[1] === number) {
+      pen.strokeStyle = getComputedStyle(canvas).color;
+      pen.strokeRect(begin - 0.5, top + 2.5, wide + 1, LANE - 6);
+    }
+    if (wide > 50) {
+      pen.fillStyle = "#000";
+      pen.fillText(shown.texts[name], begin + 3, top + 10, wide - 6);
+    }
+  }
+}
+
+function drawParts(pen, lane, top, wide, colours) {
+  const count = lane.parts.length / colours.length;
+  const step = (wide - LEFT) / count;
+  for (let part = 0; part < count; part += 1) {
+    let bottom = top + LANE - 4;
+    // Waiting is part of the others, and is drawn over them.
+    for (let kind = 0; kind < 4; kind += 1) {
+      const high = (lane.parts[part * colours.length + kind] / 255) * (LANE - 6);
+      if (high <= 0) continue;
+      pen.fillStyle = colours[kind];
+      pen.fillRect(LEFT + part * step, bottom - high, step + 0.5, high);
+      bottom -= high;
+    }
+    const waiting = (lane.parts[part * colours.length + 4] / 255) * (LANE - 6);
+    pen.fillStyle = colours[4];
+    if (waiting > 0) pen.fillRect(LEFT + part * step, bottom, step + 0.5, Math.min(waiting, top + LANE - 4 - bottom));
+  }
+}
+
+/** From each wait to the call that came late, as far as both are shown. */
+function drawArrows(pen, x, colour) {
+  const lanes = new Map(shown.lanes.map((lane, at) => [lane.location, at]));
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1.2;
+  shown.lanes.forEach((lane, at) => {
+    for (const [since, lost, , , late, enter] of lane.waits) {
+      const to = lanes.get(late);
+      if (to === undefined || to === at || x(since + lost) - x(since) < 3) continue;
+      pen.beginPath();
+      pen.moveTo(x(since + lost), at * LANE + LANE - 7);
+      pen.lineTo(x(enter), to * LANE + LANE / 2);
+      pen.stroke();
+    }
+  });
+  pen.lineWidth = 1;
+}
+
+/** The lane and the call at a place. */
+function found(event) {
+  const lane = shown?.lanes[Math.floor(event.offsetY / LANE)];
+  if (!lane || event.offsetX < LEFT) return {};
+  const length = shown.until_s - shown.from_s;
+  const ns = (position) => ((position - LEFT) / (canvas.clientWidth - LEFT)) * length * 1e9;
+  const [least, most] = [ns(event.offsetX - 1), ns(event.offsetX + 1)];
+  const call = lane.calls?.find(([, enter, lasted]) => enter <= most && enter + lasted >= least);
+  return { lane, call };
+}
+
+canvas.addEventListener("pointerdown", (event) => {
+  canvas.setPointerCapture(event.pointerId);
+  grip = { x: event.offsetX, from: state.from, until: state.until, moved: false };
+});
+
+canvas.addEventListener("pointermove", (event) => {
+  if (grip !== null) {
+    const moved = event.offsetX - grip.x;
+    if (Math.abs(moved) < 4 && !grip.moved) return;
+    grip.moved = true;
+    const by = (moved / (canvas.clientWidth - LEFT)) * (grip.until - grip.from);
+    change({ from: grip.from - by, until: grip.until - by });
+    return;
+  }
+  const { lane, call } = found(event);
+  canvas.title = call ? `${shown.texts[call[4]]} ${shown.texts[call[5]]}: ${duration(call[2] / 1e9)}` : lane ? `rank ${lane.rank}` : "";
+});
+
+canvas.addEventListener("pointerup", (event) => {
+  const isClick = grip !== null && !grip.moved;
+  grip = null;
+  if (!isClick) return;
+  const { lane, call } = found(event);
+  change({ call: call ? [lane.location, call[0], shown.from_s + (call[1] + call[2] / 2) / 1e9] : null });
+});
+
+canvas.addEventListener("wheel", (event) => {
+  event.preventDefault();
+  const part = (event.offsetX - LEFT) / (canvas.clientWidth - LEFT);
+  if (event.shiftKey) pan(Math.sign(event.deltaY + event.deltaX) * 0.15);
+  else zoom(event.deltaY < 0 ? 0.7 : 1 / 0.7, state.from + part * (state.until - state.from));
+}, { passive: false });
+
+/** Shows the next or the former ranks. */
+export function move(lanes) {
+  const count = Math.min(LANES, run.locations);
+  const first = Math.min(Math.max(0, state.first + lanes), run.locations - count);
+  change({ first, last: first + count - 1 });
+}

@@ -1,0 +1,83 @@
+// The page: asks what the run is, then shows what the address says, and again whenever something else is looked at.
+
+import { ask, onProblem } from "./connection.js";
+import * as heat from "./heat.js";
+import * as line from "./line.js";
+import { change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
+import { showCall, showFound, showSelection } from "./tables.js";
+import { moment } from "./units.js";
+
+const element = (id) => document.getElementById(id);
+const views = [heat.show, line.show, showSelection, showCall];
+let pending = 0;
+let timer = 0;
+
+function showAll() {
+  const length = state.until - state.from;
+  element("range").textContent = `${moment(state.from, length)} to ${moment(state.until, length)}`;
+  element("metric").value = state.metric;
+  document.body.dataset.state = "busy";
+  clearTimeout(timer);
+  // Who drags asks often: only the last place counts.
+  timer = setTimeout(async () => {
+    pending += 1;
+    await Promise.all(views.map((view) => view()));
+    pending -= 1;
+    if (pending === 0) document.body.dataset.state = "ready";
+  }, 15);
+}
+
+const keys = {
+  "+": () => zoom(0.5),
+  "-": () => zoom(2),
+  0: () => change({ from: 0, until: run.end, first: 0, last: run.locations - 1, call: null }),
+  ArrowLeft: () => pan(-0.25),
+  ArrowRight: () => pan(0.25),
+  ArrowUp: () => line.move(-1),
+  ArrowDown: () => line.move(1),
+  PageUp: () => line.move(-line.LANES),
+  PageDown: () => line.move(line.LANES),
+  Escape: () => change({ call: null }),
+};
+
+async function start() {
+  onProblem((text) => {
+    element("problem").textContent = text;
+  });
+  const overview = await ask({ ask: "overview" });
+  if (overview === null) return;
+  Object.assign(run, { end: overview.end_s, locations: overview.locations, kinds: overview.kinds });
+  document.title = `${overview.command} – laggard`;
+  element("command").textContent = overview.command;
+  element("size").textContent = `${overview.size}. ${overview.waiting_percent.toFixed(0)} % of the time is waiting.`;
+  element("metric").replaceChildren(...overview.kinds.map((kind) => new Option(kind)));
+  element("legend").replaceChildren(...overview.kinds.map((kind) => {
+    const made = document.createElement("span");
+    made.textContent = kind;
+    made.style.setProperty("--own", `var(--${kind})`);
+    return made;
+  }));
+  showFound(overview);
+  onChange(showAll);
+  element("metric").addEventListener("change", (event) => change({ metric: event.target.value }));
+  element("in").addEventListener("click", keys["+"]);
+  element("out").addEventListener("click", keys["-"]);
+  element("all").addEventListener("click", keys[0]);
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("select, tr")) return;
+    const act = keys[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+  const again = () => {
+    heat.draw();
+    line.draw();
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  addEventListener("resize", showAll);
+  addEventListener("hashchange", fromAddress);
+  fromAddress();
+}
+
+start();

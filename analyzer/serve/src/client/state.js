@@ -1,0 +1,71 @@
+// What is looked at: in the address, so that a link leads there.
+
+/** The whole run; known once the overview is there. */
+export const run = { end: 1, locations: 1, kinds: [] };
+
+/** What is looked at now. */
+export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null };
+
+const listeners = [];
+
+/** Calls `listener` whenever something else is looked at. */
+export function onChange(listener) {
+  listeners.push(listener);
+}
+
+/** Looks at something else. */
+export function change(changes) {
+  Object.assign(state, changes);
+  const least = run.end * 1e-12 + 1e-9;
+  const length = Math.min(Math.max(state.until - state.from, least), run.end);
+  state.from = Math.min(Math.max(state.from, 0), run.end - length);
+  state.until = state.from + length;
+  state.first = Math.min(Math.max(Math.trunc(state.first), 0), run.locations - 1);
+  state.last = Math.min(Math.max(Math.trunc(state.last), state.first), run.locations - 1);
+  if (!run.kinds.includes(state.metric)) state.metric = "waiting";
+  const words = new URLSearchParams();
+  if (state.from > 0 || state.until < run.end) {
+    words.set("from", String(Number(state.from.toPrecision(12))));
+    words.set("until", String(Number(state.until.toPrecision(12))));
+  }
+  if (state.first > 0 || state.last < run.locations - 1) {
+    words.set("first", String(state.first));
+    words.set("last", String(state.last));
+  }
+  if (state.metric !== "waiting") words.set("metric", state.metric);
+  if (state.call) words.set("call", state.call.join("_"));
+  history.replaceState(null, "", `#${words}`);
+  for (const listener of listeners) listener(state);
+}
+
+/** What the address says. */
+export function fromAddress() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  const number = (name, other) => {
+    const found = Number.parseFloat(words.get(name) ?? "");
+    return Number.isFinite(found) ? found : other;
+  };
+  const call = (words.get("call") ?? "").split("_").map(Number);
+  change({
+    from: number("from", 0),
+    until: number("until", run.end),
+    first: number("first", 0),
+    last: number("last", run.locations - 1),
+    metric: words.get("metric") ?? "waiting",
+    call: call.length === 3 && call.every((one) => Number.isFinite(one) && one >= 0) ? call : null,
+  });
+}
+
+/** Zooms around a moment; `factor` below 1 shows less. */
+export function zoom(factor, around = (state.from + state.until) / 2) {
+  change({
+    from: around - (around - state.from) * factor,
+    until: around + (state.until - around) * factor,
+  });
+}
+
+/** Moves by a part of what is shown. */
+export function pan(part) {
+  const by = (state.until - state.from) * part;
+  change({ from: state.from + by, until: state.until + by });
+}

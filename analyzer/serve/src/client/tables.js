@@ -1,0 +1,133 @@
+// Tables: findings and root causes, what is selected, and one call.
+
+import { ask } from "./connection.js";
+import { LANES } from "./line.js";
+import { change, run, state } from "./state.js";
+import { bytes, duration, moment } from "./units.js";
+
+function cell(kind, text, isNumber = false) {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  if (isNumber) made.className = "number";
+  return made;
+}
+
+/** Fills a table. Rows are objects; with `go`, one leads where it says. */
+function fill(id, columns, rows, go = null) {
+  const head = document.createElement("tr");
+  head.append(...columns.map(([title, , isNumber]) => cell("th", title, isNumber)));
+  const body = rows.map((row) => {
+    const made = document.createElement("tr");
+    made.append(...columns.map(([, text, isNumber]) => cell("td", text(row) ?? "", isNumber)));
+    if (go !== null) {
+      made.tabIndex = 0;
+      made.addEventListener("click", () => go(row));
+      made.addEventListener("keydown", (event) => event.key === "Enter" && go(row));
+    }
+    return made;
+  });
+  document.getElementById(id).replaceChildren(head, ...body);
+}
+
+const percent = (of) => `${Number(of.toPrecision(2))} %`;
+
+/** Looks at some ranks around one of them. */
+function around(rank) {
+  const count = Math.min(LANES, run.locations);
+  const first = Math.min(Math.max(0, rank - 1), run.locations - count);
+  return { first, last: first + count - 1 };
+}
+
+/** Findings and root causes of the report. */
+export function showFound(overview) {
+  fill("findings", [
+    ["Time lost", (row) => duration(row.severity_s), true],
+    ["Share", (row) => percent(row.percent), true],
+    ["What", (row) => row.name],
+    ["Where", (row) => `${row.operation} ${row.place}`],
+    ["Ranks", (row) => row.ranks],
+    ["Late", (row) => row.late_rank === null ? "" : `rank ${row.late_rank}${row.because ? `: ${row.because}` : ""}`],
+    ["Started by", (row) => row.root_causes.join(", ")],
+  ], overview.findings, (row) => {
+    if (row.worst === null) return;
+    const long = Math.max(row.worst.end_s - row.worst.start_s, 1e-6);
+    change({
+      from: row.worst.start_s - 2 * long,
+      until: row.worst.end_s + long,
+      ...around(Math.min(row.worst.rank, row.late_rank ?? row.worst.rank)),
+      call: null,
+    });
+  });
+  fill("roots", [
+    ["Waiting", (row) => duration(row.severity_s), true],
+    ["Share", (row) => percent(row.percent), true],
+    ["", (row) => row.id],
+    ["What", (row) => row.what],
+  ], overview.root_causes, (row) => change({ ...(row.rank === null ? {} : around(row.rank)), call: null }));
+}
+
+/** Sums of what is selected. */
+export async function showSelection() {
+  const { from, until, first, last } = state;
+  const answer = await ask({ ask: "selection", from_s: from, until_s: until, first, last });
+  if (answer === null) return;
+  const length = answer.until_s - answer.from_s;
+  const whole = length * answer.locations;
+  fill("times", [
+    ["Kind of time", ([kind]) => kind],
+    ["Time", ([, time]) => duration(time), true],
+    ["Share", ([, time]) => percent((100 * time) / whole), true],
+  ], run.kinds.map((kind) => [kind, answer.times_s[kind]]));
+  const unread = document.getElementById("unread");
+  unread.hidden = answer.unread_locations === 0;
+  unread.textContent = `Too many calls to list: choose less. ${answer.unread_locations} of ${answer.locations} threads are missing here.`;
+  fill("profile", [
+    ["Call", (row) => row.call],
+    ["Where", (row) => row.place],
+    ["Calls", (row) => String(row.calls), true],
+    ["Time", (row) => duration(row.time_s), true],
+    ["Bytes", (row) => bytes(row.bytes), true],
+  ], answer.profile);
+  fill("waits", [
+    ["Time lost", (row) => duration(row.lost_s), true],
+    ["When", (row) => moment(row.since_s, length), true],
+    ["Rank", (row) => String(row.rank), true],
+    ["What", (row) => row.pattern],
+    ["Late", (row) => row.late_rank === null ? "" : `rank ${row.late_rank}`],
+  ], answer.waits, (row) => {
+    const long = Math.max(row.lost_s, 1e-6);
+    change({ from: row.since_s - long, until: row.since_s + 2 * long, ...around(row.location) });
+  });
+}
+
+/** All about the chosen call. */
+export async function showCall() {
+  const box = document.getElementById("call");
+  if (state.call === null) {
+    box.hidden = true;
+    return;
+  }
+  const [location, number, at] = state.call;
+  const call = await ask({ ask: "call", location, number, at_s: at });
+  if (call === null) return;
+  const rows = [
+    ["Rank", `${call.rank}${call.thread ? `, thread ${call.thread}` : ""} on ${call.host}`],
+    ["From", `${moment(call.enter_s, call.leave_s - call.enter_s)}, for ${duration(call.leave_s - call.enter_s)}`],
+    ["Called at", call.callpath.join(" › ")],
+    ["Sent", call.sent_bytes ? `${bytes(call.sent_bytes)}${call.to_rank === null ? "" : ` to rank ${call.to_rank}`}` : ""],
+    ["Received", call.received_bytes ? `${bytes(call.received_bytes)}${call.from_rank === null ? "" : ` from rank ${call.from_rank}`}` : ""],
+    ["Communicator", call.communicator],
+    ...call.waits.map((wait) => [
+      wait.pattern,
+      `${duration(wait.lost_s)}${wait.late_rank === null ? "" : `, for rank ${wait.late_rank} to enter ${wait.late_call} at ${moment(wait.late_enter_s, wait.lost_s)}`}`,
+    ]),
+  ];
+  const table = document.createElement("table");
+  for (const [name, text] of rows.filter(([, text]) => text)) {
+    const row = document.createElement("tr");
+    row.append(cell("th", name), cell("td", text));
+    table.append(row);
+  }
+  box.replaceChildren(cell("h2", call.call), table);
+  box.hidden = false;
+}

@@ -1,0 +1,34 @@
+// Numbers for people.
+
+/** Seconds with a unit, three digits. */
+export function duration(seconds) {
+  const size = Math.abs(seconds);
+  if (size === 0) return "0 s";
+  for (const [unit, factor] of [["s", 1], ["ms", 1e3], ["µs", 1e6]]) {
+    if (size * factor >= 1) return `${Number((seconds * factor).toPrecision(3))} ${unit}`;
+  }
+  return `${Number((seconds * 1e9).toPrecision(3))} ns`;
+}
+
+/** A moment, with as many digits as a stretch of this length needs. */
+export function moment(seconds, length) {
+  const digits = Math.min(9, Math.max(0, 2 - Math.floor(Math.log10(length))));
+  return `${seconds.toFixed(digits)} s`;
+}
+
+export function bytes(count) {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let at = 0;
+  while (count >= 1000 && at < units.length - 1) [count, at] = [count / 1000, at + 1];
+  return `${Number(count.toPrecision(3))} ${units[at]}`;
+}
+
+/** Round moments in a stretch, at most so many. */
+export function ticks(from, until, most) {
+  const rough = (until - from) / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough);
+  const found = [];
+  for (let n = Math.ceil(from / step); n * step <= until; n += 1) found.push(n * step);
+  return found;
+}

@@ -1,0 +1,117 @@
+//! All about one call.
+
+use anyhow::{Result, bail};
+use laggard_engine::events::{NONE, Operation};
+use laggard_patterns::PatternId;
+use laggard_trace::calls;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Asked, seconds, short};
+use crate::index::KeptWait;
+use crate::share::Share;
+use crate::spending::calls as calls_of;
+use crate::stop::Stop;
+
+/// Most frames of a call path.
+const FRAMES: usize = 64;
+
+/// A call: its location and when it was entered, as a time line told it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Call {
+    /// Position of the location.
+    pub location: usize,
+    /// Number of the call in its location.
+    pub number: u64,
+    /// A moment within the call.
+    pub at_s: f64,
+}
+
+impl Asked for Call {
+    /// The answer, as JSON, at the share that has the location.
+    type Part = Option<String>;
+
+    fn part(&self, share: &Share, stop: &Stop) -> Result<Option<String>> {
+        let chosen = share.chosen(Some(self.location), Some(self.location))?;
+        let (at, _) = share.stretch(Some(self.at_s), Some(f64::MAX))?;
+        if share.own(&chosen).is_empty() {
+            return Ok(None);
+        }
+        let mut found = None;
+        calls_of(share, self.location, (at - 1, at + 1), stop, |call| {
+            if call.number == self.number {
+                found = Some(told(share, self.location, call).to_string());
+            }
+        })?;
+        Ok(found)
+    }
+
+    fn merge(one: Option<String>, other: Option<String>) -> Option<String> {
+        one.or(other)
+    }
+
+    fn answer(&self, _: &Share, part: Option<String>) -> Result<Value> {
+        match part {
+            Some(text) => Ok(serde_json::from_str(&text)?),
+            None => bail!("no such call"),
+        }
+    }
+}
+
+fn told(share: &Share, at: usize, call: &Operation) -> Value {
+    let events = &share.events;
+    let (place, path) = (
+        events.place(at),
+        &events.call_paths[call.call_path as usize].place,
+    );
+    let frames: Vec<String> = path
+        .callpath
+        .iter()
+        .take(FRAMES)
+        .map(|one| short(one))
+        .collect();
+    let index = &share.index.locations[at];
+    let waits = index.waits((call.enter, call.leave));
+    let waits = waits.filter(|wait| wait.enter == call.enter).map(waited);
+    let peer = |peer: i32| (peer >= 0).then_some(peer);
+    let group = events
+        .groups
+        .get(call.group as usize)
+        .filter(|_| call.group != NONE);
+    json!({
+        "location": at,
+        "number": call.number,
+        "rank": place.rank,
+        "thread": place.thread,
+        "host": short(place.host),
+        "call": call.name(),
+        "enter_s": seconds(call.enter),
+        "leave_s": seconds(call.leave),
+        "inside_s": seconds(call.inside),
+        "calls": call.calls,
+        "callpath": frames,
+        "sent_bytes": call.send.bytes,
+        "received_bytes": call.receive.bytes,
+        "to_rank": peer(call.send.peer),
+        "from_rank": peer(call.receive.peer),
+        "communicator": group.map(|group| short(&group.label)),
+        "root_rank": call.root,
+        "waits": waits.collect::<Vec<_>>(),
+    })
+}
+
+fn waited(wait: &KeptWait) -> Value {
+    let pattern = u8::try_from(wait.pattern)
+        .ok()
+        .and_then(PatternId::from_number);
+    let has_late = wait.late_rank != u32::MAX;
+    json!({
+        "pattern": pattern.map_or("", PatternId::name),
+        "since_s": seconds(wait.since),
+        "lost_s": seconds(wait.lost),
+        "late_rank": has_late.then_some(wait.late_rank),
+        "late_location": (has_late && wait.late_location != u32::MAX).then_some(wait.late_location),
+        "late_enter_s": has_late.then(|| seconds(wait.late_enter)),
+        "late_call": has_late.then(|| calls::name(wait.late_call as u16)),
+    })
+}

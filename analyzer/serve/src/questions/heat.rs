@@ -1,0 +1,131 @@
+//! Shares of a kind of time, by locations and time.
+
+use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Asked, seconds};
+use crate::share::Share;
+use crate::spending::{NAMES, borders, times};
+use crate::stop::Stop;
+
+/// Most cells of a map: a byte each.
+const CELLS: usize = 1 << 16;
+/// Most rows: each has a label.
+const ROWS: usize = 256;
+
+/// A map of some locations in a stretch of time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Heat {
+    /// From when on; from the start.
+    pub from_s: Option<f64>,
+    /// Until when; to the end.
+    pub until_s: Option<f64>,
+    /// First location.
+    pub first: Option<usize>,
+    /// Last location.
+    pub last: Option<usize>,
+    /// Kind of time: one of [`NAMES`].
+    pub metric: String,
+    /// Cells in a row.
+    pub width: usize,
+    /// Most rows; as many successive locations share one as that needs.
+    pub height: usize,
+}
+
+impl Heat {
+    /// Columns, and locations in a row.
+    fn shape(&self, locations: usize) -> (usize, usize) {
+        let rows = self.height.clamp(1, ROWS).min(locations.max(1));
+        let in_row = locations.div_ceil(rows).max(1);
+        let rows = locations.div_ceil(in_row).max(1);
+        (self.width.clamp(1, CELLS / rows), in_row)
+    }
+
+    fn metric(&self) -> Result<usize> {
+        let found = NAMES.iter().position(|name| *name == self.metric);
+        found.with_context(|| format!("metric is one of {}", NAMES.join(", ")))
+    }
+}
+
+impl Asked for Heat {
+    /// Sums of cells, ns, row by row.
+    type Part = Vec<i64>;
+
+    fn part(&self, share: &Share, stop: &Stop) -> Result<Vec<i64>> {
+        let stretch = share.stretch(self.from_s, self.until_s)?;
+        let chosen = share.chosen(self.first, self.last)?;
+        let metric = self.metric()?;
+        let (width, in_row) = self.shape(chosen.len());
+        let borders = borders(stretch, width);
+        let own = share.own(&chosen).into_par_iter();
+        let rows = own.map(|at| {
+            let times = times(share, at, &borders, chosen.len(), stop)?;
+            let row = (at - chosen.start) / in_row;
+            Ok((row, times.into_iter().map(|part| part[metric]).collect()))
+        });
+        let rows: Vec<(usize, Vec<i64>)> = rows.collect::<Result<_>>()?;
+        let mut cells = vec![0; width * chosen.len().div_ceil(in_row)];
+        for (row, amounts) in rows {
+            let cells = &mut cells[row * width..(row + 1) * width];
+            cells
+                .iter_mut()
+                .zip(amounts)
+                .for_each(|(sum, one)| *sum += one);
+        }
+        Ok(cells)
+    }
+
+    fn merge(mut one: Vec<i64>, other: Vec<i64>) -> Vec<i64> {
+        one.iter_mut()
+            .zip(other)
+            .for_each(|(sum, part)| *sum += part);
+        one
+    }
+
+    fn answer(&self, share: &Share, cells: Vec<i64>) -> Result<Value> {
+        let stretch = share.stretch(self.from_s, self.until_s)?;
+        let chosen = share.chosen(self.first, self.last)?;
+        let (width, in_row) = self.shape(chosen.len());
+        let borders = borders(stretch, width);
+        let rows = cells.chunks(width).enumerate().map(|(row, cells)| {
+            let first = chosen.start + row * in_row;
+            let last = (first + in_row).min(chosen.end) - 1;
+            let name = |at| {
+                let place = share.events.place(at);
+                match place.thread {
+                    0 => place.rank.to_string(),
+                    thread => format!("{}.{thread}", place.rank),
+                }
+            };
+            let label = match first == last {
+                true => name(first),
+                false => format!("{}–{}", name(first), name(last)),
+            };
+            let count = (last - first + 1) as i64;
+            let shades = cells.iter().zip(borders.windows(2)).map(|(sum, borders)| {
+                let whole = (borders[1] - borders[0]).max(1) * count;
+                (sum.clamp(&0, &whole) * 255 / whole) as u8
+            });
+            let total: i64 = cells.iter().sum();
+            let row = json!({
+                "first": first, "last": last, "label": label, "total_s": seconds(total),
+            });
+            (row, shades.collect::<Vec<u8>>())
+        });
+        let (rows, shades): (Vec<Value>, Vec<Vec<u8>>) = rows.unzip();
+        let total: i64 = cells.iter().sum();
+        Ok(json!({
+            "from_s": seconds(stretch.0),
+            "until_s": seconds(stretch.1),
+            "metric": self.metric,
+            "width": width,
+            "rows": rows,
+            "cells": STANDARD.encode(shades.concat()),
+            "total_s": seconds(total),
+        }))
+    }
+}

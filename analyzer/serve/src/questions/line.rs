@@ -1,0 +1,231 @@
+//! What locations did: call by call where these are few, else shares of kinds of time.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use laggard_engine::events::TimeClass;
+use laggard_patterns::PatternId;
+use laggard_trace::calls;
+use laggard_trace::flags;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Asked, seconds, short};
+use crate::index::{KeptWait, counts, kind};
+use crate::share::Share;
+use crate::spending::{NAMES, Times, borders, calls as calls_of, times};
+use crate::stop::{Stop, Stopped};
+
+/// Most locations of a time line.
+const LOCATIONS: usize = 64;
+/// Most calls that are told one by one, and most waits, of all locations together.
+const CALLS: usize = 1200;
+const WAITS: usize = 200;
+/// Most parts of all locations together: a byte for each kind of time.
+const PARTS: usize = 12_000;
+
+/// A time line of some locations.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Line {
+    /// From when on; from the start.
+    pub from_s: Option<f64>,
+    /// Until when; to the end.
+    pub until_s: Option<f64>,
+    /// First location.
+    pub first: Option<usize>,
+    /// Last location.
+    pub last: Option<usize>,
+    /// Parts in which time is told where calls are many.
+    pub width: usize,
+}
+
+/// What one location did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Lane {
+    calls: Option<Vec<Told>>,
+    parts: Vec<Times>,
+    waits: Vec<Waited>,
+}
+
+/// A call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Told {
+    number: u64,
+    enter: i64,
+    leave: i64,
+    kind: u8,
+    name: String,
+    place: String,
+}
+
+/// A wait.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Waited {
+    since: i64,
+    lost: i64,
+    pattern: u32,
+    late_location: u32,
+    late_rank: u32,
+    late_enter: i64,
+}
+
+impl Line {
+    fn lane(
+        &self,
+        share: &Share,
+        at: usize,
+        (stretch, locations): ((i64, i64), usize),
+        stop: &Stop,
+    ) -> Result<Lane, Stopped> {
+        let index = &share.index.locations[at];
+        let mut waits: Vec<&KeptWait> = index.waits(stretch).collect();
+        waits.sort_unstable_by_key(|wait| (-wait.lost, wait.since));
+        waits.truncate(WAITS / locations);
+        let waits = waits.into_iter().map(|wait| Waited {
+            since: wait.since,
+            lost: wait.lost,
+            pattern: wait.pattern,
+            late_location: wait.late_location,
+            late_rank: wait.late_rank,
+            late_enter: wait.late_enter,
+        });
+        let waits = waits.collect();
+        let most = CALLS / locations;
+        // A checkpoint more at each end may be there beside those within.
+        if index.calls(stretch) <= most as u64 + 2 * crate::index::CALLS {
+            let mut told = Vec::new();
+            calls_of(share, at, stretch, stop, |call| {
+                if counts(call.call, call.has(flags::PART)) && told.len() <= most {
+                    let signature = call.signature;
+                    let class = TimeClass::of_call(signature.operation, signature.flags);
+                    told.push(Told {
+                        number: call.number,
+                        enter: call.enter,
+                        leave: call.leave,
+                        kind: 1 + kind(class) as u8,
+                        name: calls::name(signature.operation).to_owned(),
+                        place: share.events.call_paths[call.call_path as usize].short(),
+                    });
+                }
+            })?;
+            if told.len() <= most {
+                return Ok(Lane {
+                    calls: Some(told),
+                    parts: Vec::new(),
+                    waits,
+                });
+            }
+        }
+        let width = self.width.clamp(1, PARTS / locations);
+        Ok(Lane {
+            calls: None,
+            parts: times(share, at, &borders(stretch, width), locations, stop)?,
+            waits,
+        })
+    }
+}
+
+impl Asked for Line {
+    /// By location.
+    type Part = BTreeMap<usize, Lane>;
+
+    fn part(&self, share: &Share, stop: &Stop) -> Result<Self::Part> {
+        let stretch = share.stretch(self.from_s, self.until_s)?;
+        let chosen = share.chosen(self.first, self.last)?;
+        if chosen.len() > LOCATIONS {
+            bail!("a time line has {LOCATIONS} locations at most");
+        }
+        let own = share.own(&chosen).into_par_iter();
+        let lanes = own.map(|at| Ok((at, self.lane(share, at, (stretch, chosen.len()), stop)?)));
+        lanes.collect()
+    }
+
+    fn merge(mut one: Self::Part, other: Self::Part) -> Self::Part {
+        one.extend(other);
+        one
+    }
+
+    fn answer(&self, share: &Share, lanes: Self::Part) -> Result<Value> {
+        let stretch = share.stretch(self.from_s, self.until_s)?;
+        let mut texts = Texts::default();
+        let lanes = lanes.into_iter().map(|(at, lane)| {
+            let place = share.events.place(at);
+            let calls = lane.calls.map(|calls| {
+                let calls = calls.iter().map(|call| {
+                    let (name, place) = (texts.number(&call.name), texts.number(&call.place));
+                    let (enter, leave) = (call.enter - stretch.0, call.leave - call.enter);
+                    json!([call.number, enter, leave, call.kind, name, place])
+                });
+                calls.collect::<Vec<Value>>()
+            });
+            let waits = lane.waits.iter().map(|wait| {
+                let pattern = u8::try_from(wait.pattern)
+                    .ok()
+                    .and_then(PatternId::from_number);
+                let name = texts.number(pattern.map_or("", PatternId::name));
+                let late = (wait.late_rank != u32::MAX).then_some(wait.late_rank);
+                let late_at = (wait.late_location != u32::MAX).then_some(wait.late_location);
+                let enter = late.map(|_| wait.late_enter - stretch.0);
+                json!([
+                    wait.since - stretch.0,
+                    wait.lost,
+                    name,
+                    late,
+                    late_at,
+                    enter
+                ])
+            });
+            let waits: Vec<Value> = waits.collect();
+            let borders = borders(stretch, lane.parts.len());
+            let shares = lane
+                .parts
+                .iter()
+                .zip(borders.windows(2))
+                .flat_map(|(part, borders)| {
+                    let whole = (borders[1] - borders[0]).max(1);
+                    part.map(|time| (time.clamp(0, whole) * 255 / whole) as u8)
+                });
+            let parts = calls
+                .is_none()
+                .then(|| STANDARD.encode(shares.collect::<Vec<u8>>()));
+            json!({
+                "location": at,
+                "rank": place.rank,
+                "thread": place.thread,
+                "calls": calls,
+                "parts": parts,
+                "waits": waits,
+            })
+        });
+        let lanes: Vec<Value> = lanes.collect();
+        Ok(json!({
+            "from_s": seconds(stretch.0),
+            "until_s": seconds(stretch.1),
+            "kinds": NAMES,
+            "lanes": lanes,
+            "texts": texts.all,
+        }))
+    }
+}
+
+/// Texts by number, each told once.
+#[derive(Default)]
+struct Texts {
+    all: Vec<String>,
+    numbers: FxHashMap<String, usize>,
+}
+
+impl Texts {
+    fn number(&mut self, text: &str) -> usize {
+        let next = self.all.len();
+        let number = *self.numbers.entry(text.to_owned()).or_insert(next);
+        if number == next {
+            self.all.push(short(text));
+        }
+        number
+    }
+}

@@ -1,0 +1,79 @@
+//! What the run is, and what the report found: where every view begins.
+
+use anyhow::Result;
+use laggard_report::layout::GLUE;
+use laggard_report::words;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Asked, seconds, short};
+use crate::share::Share;
+use crate::spending::NAMES;
+use crate::stop::Stop;
+
+/// Rows of each table.
+const ROWS: usize = 50;
+
+/// Asks for it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Overview {}
+
+impl Asked for Overview {
+    /// The head's report tells all.
+    type Part = ();
+
+    fn part(&self, _: &Share, _: &Stop) -> Result<()> {
+        Ok(())
+    }
+
+    fn merge((): (), (): ()) {}
+
+    fn answer(&self, share: &Share, (): ()) -> Result<Value> {
+        let report = &share.report;
+        let findings = report.bottlenecks.iter().take(ROWS).map(|found| {
+            let worst = found.worst_instance.as_ref();
+            json!({
+                "id": found.id,
+                "name": found.name,
+                "operation": found.operation,
+                "place": short(&words::place(&found.location)),
+                "severity_s": found.severity_s,
+                "percent": found.percent,
+                "ranks": short(found.rank_set.as_deref().unwrap_or_default()),
+                "late_rank": found.causes.first().map(|cause| cause.rank),
+                "because": found.causes.first().map(|cause| short(&cause.because)),
+                "worst": worst.map(|one| json!({
+                    "rank": one.rank, "start_s": one.start_s, "end_s": one.end_s,
+                })),
+                "root_causes": found.root_causes.iter().take(3).map(|one| &one.id).collect::<Vec<_>>(),
+            })
+        });
+        let roots = report.root_causes.iter().flatten().take(ROWS).map(|root| {
+            json!({
+                "id": root.id,
+                "what": short(&words::root_cause(root).replace(GLUE, " ")),
+                "ranks": short(&root.rank_set),
+                "rank": root.ranks.first().map(|one| one.rank),
+                "severity_s": root.severity_s,
+                "percent": root.percent,
+            })
+        });
+        let events = &share.events;
+        let run = &report.run;
+        Ok(json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "command": short(&words::command(run)),
+            "size": short(&words::size_of_run(run)),
+            "ranks": run.ranks,
+            "locations": events.locations(),
+            "end_s": seconds(events.end_ns()),
+            "waiting_percent": report.waiting_percent(),
+            "efficiency": report.efficiency,
+            "kinds": NAMES,
+            "findings": findings.collect::<Vec<_>>(),
+            "findings_in_report": report.bottlenecks.len(),
+            "root_causes": roots.collect::<Vec<_>>(),
+            "root_causes_in_report": report.root_causes.as_ref().map(Vec::len),
+        }))
+    }
+}

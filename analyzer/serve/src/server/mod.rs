@@ -1,0 +1,174 @@
+//! HTTP and WebSocket for one trace, on this machine alone.
+
+mod guard;
+mod page;
+mod socket;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use axum::Router;
+use axum::middleware;
+use axum::routing::get;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+
+use crate::share::Share;
+
+/// Clients at a time; further ones are refused.
+const CLIENTS: usize = 64;
+/// How often a server looks whether it is idle.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Where to listen, and until when.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Port of 127.0.0.1; 0 = any that is free.
+    pub port: u16,
+    /// A Unix socket in place of a port.
+    pub socket: Option<PathBuf>,
+    /// End after this long without clients.
+    pub idle: Option<Duration>,
+}
+
+/// What all clients share.
+pub struct Server {
+    share: Share,
+    token: String,
+    /// Whether clients come by a port, so that a browser may be led here by a foreign name.
+    has_port: bool,
+    clients: Arc<Semaphore>,
+    /// Questions that are worked on at a time.
+    work: Arc<Semaphore>,
+    connected: AtomicUsize,
+    last: std::sync::Mutex<Instant>,
+}
+
+impl Server {
+    fn touch(&self) {
+        if let Ok(mut last) = self.last.lock() {
+            *last = Instant::now();
+        }
+    }
+
+    fn is_idle(&self, limit: Duration) -> bool {
+        let last = self.last.lock().map(|last| last.elapsed());
+        self.connected.load(Relaxed) == 0 && last.is_ok_and(|passed| passed >= limit)
+    }
+}
+
+/// Serves until a signal, or until it is idle for too long. Tells `ready` the address once it listens.
+///
+/// # Errors
+/// The port or the socket is taken, or cannot be opened.
+pub fn serve(
+    share: Share,
+    options: &Options,
+    ready: impl FnOnce(&str) -> Result<()>,
+) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(run(share, options, ready));
+    // Nobody waits for what is still being worked on.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    if let Some(socket) = &options.socket {
+        // Best effort: it is in the way of the next server only.
+        let _ = std::fs::remove_file(socket);
+    }
+    served
+}
+
+async fn run(
+    share: Share,
+    options: &Options,
+    ready: impl FnOnce(&str) -> Result<()>,
+) -> Result<()> {
+    let server = Arc::new(Server {
+        share,
+        token: guard::token()?,
+        has_port: options.socket.is_none(),
+        clients: Arc::new(Semaphore::new(CLIENTS)),
+        work: Arc::new(Semaphore::new(rayon::current_num_threads().max(2))),
+        connected: AtomicUsize::new(0),
+        last: std::sync::Mutex::new(Instant::now()),
+    });
+    let router = Router::new()
+        .route("/{token}/", get(page::start))
+        .route("/{token}/ask", get(socket::upgrade))
+        .route("/{token}/{file}", get(page::file))
+        .layer(middleware::from_fn_with_state(server.clone(), guard::check))
+        .with_state(server.clone());
+    let end = end(server.clone(), options.idle);
+    match &options.socket {
+        Some(path) => {
+            let listener = unix(path)?;
+            ready(&format!("{}, path /{}/", path.display(), server.token))?;
+            tokio::select! {
+                served = axum::serve(listener, router) => served?,
+                () = end => {}
+            }
+        }
+        None => {
+            let address = ("127.0.0.1", options.port);
+            let listener = TcpListener::bind(address).await;
+            let listener = listener.with_context(|| {
+                let port = options.port;
+                format!("port {port} cannot be used: choose another with --port, or 0 for any")
+            })?;
+            let port = listener.local_addr()?.port();
+            ready(&format!("http://127.0.0.1:{port}/{}/", server.token))?;
+            tokio::select! {
+                served = axum::serve(listener, router) => served?,
+                () = end => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A Unix socket that only its owner can use.
+fn unix(path: &Path) -> Result<UnixListener> {
+    if laggard_files::exists(path) {
+        let path = path.display();
+        bail!("{path} exists: choose another name, or remove it");
+    }
+    let failed = || format!("{} cannot be used as a socket", path.display());
+    // SAFETY: changes a number of the process alone.
+    let mask = unsafe { libc::umask(0o177) };
+    let listener = UnixListener::bind(path).with_context(failed);
+    // SAFETY: as above.
+    unsafe { libc::umask(mask) };
+    listener
+}
+
+/// Returns when the server is to end.
+async fn end(server: Arc<Server>, idle: Option<Duration>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let caught = |kind| async move {
+        match signal(kind) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let is_idle = async {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if idle.is_some_and(|limit| server.is_idle(limit)) {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = caught(SignalKind::interrupt()) => {}
+        () = caught(SignalKind::terminate()) => {}
+        () = caught(SignalKind::hangup()) => {}
+        () = is_idle => {}
+    }
+}

@@ -1,0 +1,51 @@
+//! The page, from the binary.
+
+use axum::extract::Path;
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use laggard_report::palette;
+
+const START: &str = include_str!("../client/index.html");
+const STYLE: &str = include_str!("../client/style.css");
+
+/// The modules of the page.
+const MODULES: [(&str, &str); 7] = [
+    ("main.js", include_str!("../client/main.js")),
+    ("connection.js", include_str!("../client/connection.js")),
+    ("state.js", include_str!("../client/state.js")),
+    ("units.js", include_str!("../client/units.js")),
+    ("heat.js", include_str!("../client/heat.js")),
+    ("line.js", include_str!("../client/line.js")),
+    ("tables.js", include_str!("../client/tables.js")),
+];
+
+/// The page itself.
+pub async fn start() -> Html<&'static str> {
+    Html(START)
+}
+
+/// One of its files.
+pub async fn file(Path((_, name)): Path<(String, String)>) -> Response {
+    let of_kind =
+        |kind: &'static str, text: String| ([(header::CONTENT_TYPE, kind)], text).into_response();
+    if name == "style.css" {
+        return of_kind("text/css; charset=utf-8", style());
+    }
+    match MODULES.iter().find(|(module, _)| *module == name) {
+        Some((_, text)) => of_kind("text/javascript; charset=utf-8", (*text).to_owned()),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// The style, with the colours that all pictures have.
+fn style() -> String {
+    let colours = [
+        ("computation", palette::COMPUTATION),
+        ("communication", palette::COMMUNICATION),
+        ("synchronization", palette::SYNCHRONIZATION),
+        ("io", palette::IO),
+        ("waiting", palette::WAITING),
+    ];
+    let colours = colours.map(|(name, rgb)| format!("--{name}: {};", palette::hex(rgb)));
+    format!(":root {{ {} }}\n{STYLE}", colours.concat())
+}

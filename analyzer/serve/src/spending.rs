@@ -1,0 +1,146 @@
+//! What a location spent its time on, in equal parts of a stretch of time.
+
+use std::ops::ControlFlow;
+
+use laggard_engine::events::{Operation, TimeClass};
+use laggard_trace::flags;
+
+use crate::index::{KINDS, kind, overlap, scaled};
+use crate::share::Share;
+use crate::stop::{Stop, Stopped};
+
+/// Calls that are read for one answer, of all its locations together. A location with more of them is
+/// answered from the index.
+const CALLS: u64 = 1 << 21;
+
+/// Computation, communication, synchronization, files, waiting. Waiting is part of the three before it.
+pub const NAMES: [&str; KINDS + 2] = [
+    "computation",
+    "communication",
+    "synchronization",
+    "io",
+    "waiting",
+];
+/// Position of waiting among them.
+pub const WAITING: usize = KINDS + 1;
+
+/// Time by kind, ns.
+pub type Times = [i64; NAMES.len()];
+
+/// The borders of `parts` equal parts of a stretch.
+pub fn borders((from, until): (i64, i64), parts: usize) -> Vec<i64> {
+    let length = i128::from(until) - i128::from(from);
+    let border = |at: usize| from + (length * at as i128 / parts.max(1) as i128) as i64;
+    (0..=parts).map(border).collect()
+}
+
+/// Whether single calls are read of a location, if `locations` are asked about.
+pub fn is_exact(share: &Share, at: usize, stretch: (i64, i64), locations: usize) -> bool {
+    share.index.locations[at].reads(stretch) <= CALLS / locations.max(1) as u64
+}
+
+/// Gives the calls of a location that lie at least partly in a stretch.
+///
+/// # Errors
+/// Nobody wants the answer any more.
+pub fn calls(
+    share: &Share,
+    at: usize,
+    (from, until): (i64, i64),
+    stop: &Stop,
+    mut take: impl FnMut(&Operation),
+) -> Result<(), Stopped> {
+    let mark = share.index.locations[at].mark(from);
+    let mut operations = share.events.operations_from(at, mark);
+    loop {
+        stop.check()?;
+        let read = operations.read_chunk(|operation| {
+            // Regions end after the calls in them.
+            if operation.enter >= until && operation.call.is_none_or(|call| !call.is_user()) {
+                return ControlFlow::Break(());
+            }
+            if operation.leave > from {
+                take(operation);
+            }
+            ControlFlow::Continue(())
+        });
+        if !matches!(read, Some(ControlFlow::Continue(()))) {
+            return Ok(());
+        }
+    }
+}
+
+/// Times of a location in the parts between `borders`; `locations` are asked about in all.
+///
+/// # Errors
+/// Nobody wants the answer any more.
+pub fn times(
+    share: &Share,
+    at: usize,
+    borders: &[i64],
+    locations: usize,
+    stop: &Stop,
+) -> Result<Vec<Times>, Stopped> {
+    stop.check()?;
+    let index = &share.index.locations[at];
+    let parts = borders.len().saturating_sub(1);
+    let mut times = vec![Times::default(); parts];
+    let (Some(&from), Some(&until)) = (borders.first(), borders.last()) else {
+        return Ok(times);
+    };
+    let sums: Vec<_> = borders.iter().map(|&border| index.until(border)).collect();
+    for (part, sums) in times.iter_mut().zip(sums.windows(2)) {
+        for kind in 0..KINDS {
+            part[1 + kind] = sums[1].0[kind] - sums[0].0[kind];
+        }
+        part[WAITING] = sums[1].1 - sums[0].1;
+    }
+    if is_exact(share, at, (from, until), locations) {
+        times.iter_mut().for_each(|part| part[1..=KINDS].fill(0));
+        calls(share, at, (from, until), stop, |call| {
+            add(&mut times, borders, index.measured, call);
+        })?;
+        if index.has_all_waits() {
+            times.iter_mut().for_each(|part| part[WAITING] = 0);
+            for wait in index.waits((from, until)) {
+                let wait = (wait.since, wait.since.saturating_add(wait.lost));
+                within(borders, wait, |part, time| times[part][WAITING] += time);
+            }
+        }
+    }
+    for (part, borders) in times.iter_mut().zip(borders.windows(2)) {
+        let inside: i64 = part[1..=KINDS].iter().sum();
+        part[0] = (index.covered((borders[0], borders[1])) - inside).max(0);
+    }
+    Ok(times)
+}
+
+/// Adds a call to the parts that it is in.
+fn add(times: &mut [Times], borders: &[i64], measured: (i64, i64), call: &Operation) {
+    if !crate::index::counts(call.call, call.has(flags::PART)) {
+        return;
+    }
+    let class = TimeClass::of_call(call.signature.operation, call.signature.flags);
+    let lasted = call.leave - call.enter;
+    let own = (call.enter.max(measured.0), call.leave.min(measured.1));
+    if own.0 >= own.1 {
+        return;
+    }
+    within(borders, own, |part, time| {
+        times[part][1 + kind(class)] += scaled(call.inside, time, lasted);
+    });
+}
+
+/// Gives the parts that a stretch is in, and how much of it is there.
+fn within(borders: &[i64], (from, until): (i64, i64), mut take: impl FnMut(usize, i64)) {
+    let first = borders.partition_point(|&border| border <= from);
+    for part in first.saturating_sub(1)..borders.len().saturating_sub(1) {
+        if borders[part] >= until {
+            return;
+        }
+        take(
+            part,
+            overlap((from, until), (borders[part], borders[part + 1])),
+        );
+    }
+}

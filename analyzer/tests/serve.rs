@@ -1,0 +1,338 @@
+//! Questions about a trace: answers are those of the report, whoever holds which part of the trace.
+
+mod support;
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use laggard_comm::Serial;
+use laggard_engine::AnalyzeOptions;
+use laggard_engine::events::Events;
+use laggard_report::Report;
+use laggard_serve::questions::LARGEST;
+use laggard_serve::{Question, Share, Stop, answer};
+use laggard_trace::calls::number;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use support::agents::agents;
+use support::*;
+
+const US: u64 = 1000;
+const RANKS: u32 = 5;
+
+/// Rank 0 sends late in every round; all meet in a barrier now and then.
+fn write(directory: &Path) {
+    let mut r = ranks(RANKS);
+    for rank in &mut r {
+        rank.call(1, init(), 0, 100 * US);
+    }
+    for round in 0..700u64 {
+        let at = (200 + 100 * round) * US;
+        for to in 1..RANKS {
+            let sent = at + 20 * US + u64::from(to) * US;
+            r[0].send(10, to as i32, 5, sent, sent + US / 2);
+            r[to as usize].recv(20, 0, 5, at, sent + US);
+        }
+        if round % 7 == 3 {
+            for (at, rank) in (at..).step_by(300).zip(&mut r) {
+                rank.collective(30, number::MPI_Barrier, -1, at + 50 * US, at + 60 * US);
+            }
+        }
+    }
+    for rank in &mut r {
+        rank.call(40, finalize(), 71_000 * US, 71_500 * US);
+    }
+    r.iter_mut().for_each(|calls| calls.write(directory));
+}
+
+fn report(trace: &Path) -> Report {
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let analysis = laggard_engine::analyze(trace, &options).unwrap();
+    analysis.unwrap().report
+}
+
+fn share(trace: &Path) -> Share {
+    let events = Events::open(trace).unwrap();
+    Share::of_all(events, report(trace), trace).unwrap()
+}
+
+fn asked(share: &Share, question: Value) -> anyhow::Result<Value> {
+    let question: Question = serde_json::from_value(question)?;
+    let answer = answer(&Serial, share, &question, &Stop::default())?;
+    Ok(answer.expect("this is the head"))
+}
+
+fn same(found: &Value, expected: f64) {
+    let found = found.as_f64().expect("a number");
+    assert!((found - expected).abs() < 1e-8, "{found} {expected}");
+}
+
+#[test]
+fn sums_are_those_of_the_report() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let report = &share.report;
+    for (at, location) in report.locations.iter().enumerate() {
+        let answer = asked(&share, json!({"ask": "selection", "first": at, "last": at})).unwrap();
+        let times = &answer["times_s"];
+        same(&times["computation"], location.computation_s);
+        same(&times["communication"], location.communication_s);
+        same(&times["synchronization"], location.synchronization_s);
+        same(&times["waiting"], location.wait_s);
+        assert_eq!(answer["unread_locations"], 0);
+    }
+    let heat = json!({"ask": "heat", "metric": "waiting", "width": 97, "height": 3});
+    let heat = asked(&share, heat).unwrap();
+    let waiting: f64 = report.locations.iter().map(|one| one.wait_s).sum();
+    assert!(waiting > 0.01);
+    same(&heat["total_s"], waiting);
+    // Five ranks in three rows.
+    assert_eq!(heat["rows"].as_array().unwrap().len(), 3);
+    assert_eq!(heat["rows"][0]["label"], "0–1");
+    let cells = STANDARD.decode(heat["cells"].as_str().unwrap()).unwrap();
+    assert_eq!(cells.len(), 3 * 97);
+    let overview = asked(&share, json!({"ask": "overview"})).unwrap();
+    let first = &overview["findings"][0];
+    assert_eq!(first["severity_s"], report.bottlenecks[0].severity_s);
+    assert_eq!(first["late_rank"], 0);
+}
+
+#[test]
+fn parts_of_the_run_add_up_to_it() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let times = |from: f64, until: f64| {
+        let question = json!({"ask": "selection", "from_s": from, "until_s": until});
+        asked(&share, question).unwrap()["times_s"].clone()
+    };
+    let end = share.events.end_ns() as f64 / 1e9;
+    let cuts = [0.0, 0.000_25, 0.012_345_6, 0.012_345_7, 0.05, end];
+    for kind in ["computation", "communication", "synchronization", "waiting"] {
+        let parts = cuts
+            .windows(2)
+            .map(|cut| times(cut[0], cut[1])[kind].as_f64());
+        let sum: f64 = parts.map(|part| part.unwrap()).sum();
+        let whole = times(0.0, end)[kind].as_f64().unwrap();
+        assert!((sum - whole).abs() < 1e-7, "{kind}: {sum} {whole}");
+    }
+}
+
+#[test]
+fn a_time_line_goes_down_to_single_calls() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let few = json!({"ask": "line", "from_s": 0.0006, "until_s": 0.0008, "width": 100});
+    let few = asked(&share, few).unwrap();
+    let lane = &few["lanes"][2];
+    let calls = lane["calls"].as_array().unwrap();
+    // Two rounds of 100 µs.
+    assert_eq!(calls.len(), 2, "{lane}");
+    let name = calls[0][4].as_u64().unwrap() as usize;
+    assert_eq!(few["texts"][name], "MPI_Recv");
+    assert_eq!((&calls[0][1], &calls[0][2]), (&json!(0), &json!(23_000)));
+    let waits = lane["waits"].as_array().unwrap();
+    assert_eq!((&waits[0][1], &waits[0][3]), (&json!(22_000), &json!(0)));
+    let call = json!({
+        "ask": "call", "location": 2, "number": calls[0][0], "at_s": 0.000_601,
+    });
+    let call = asked(&share, call).unwrap();
+    assert_eq!(
+        (&call["call"], &call["from_rank"]),
+        (&json!("MPI_Recv"), &json!(0))
+    );
+    assert_eq!(call["waits"][0]["late_call"], "MPI_Send");
+    same(&call["waits"][0]["lost_s"], 22e-6);
+    let all = asked(&share, json!({"ask": "line", "width": 100})).unwrap();
+    assert_eq!(all["lanes"].as_array().unwrap().len(), RANKS as usize);
+    let parts = all["lanes"][1]["parts"].as_str().unwrap();
+    assert_eq!(STANDARD.decode(parts).unwrap().len(), 500);
+}
+
+#[test]
+fn answers_do_not_depend_on_the_number_of_agents() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let questions = [
+        json!({"ask": "heat", "metric": "communication", "width": 50, "height": 2}),
+        json!({"ask": "line", "from_s": 0.02, "until_s": 0.03, "width": 80}),
+        json!({"ask": "selection", "from_s": 0.013, "until_s": 0.037, "first": 1}),
+        json!({"ask": "call", "location": 3, "number": 1, "at_s": 0.000_21}),
+        json!({"ask": "overview"}),
+    ];
+    let of = |count: usize| {
+        let answers = agents(count, |job| {
+            let mut share = share(trace.path());
+            let (all, at) = (share.events.locations(), job.agent());
+            share.own = all * at / count..all * (at + 1) / count;
+            let of = |question: &Value| {
+                let question = serde_json::from_value(question.clone()).unwrap();
+                answer(job, &share, &question, &Stop::default()).unwrap()
+            };
+            questions.iter().map(of).collect::<Vec<_>>()
+        });
+        assert!(answers[1..].iter().flatten().all(Option::is_none));
+        answers[0].clone()
+    };
+    let alone = of(1);
+    assert!(alone.iter().all(Option::is_some));
+    assert_eq!(alone, of(2));
+    assert_eq!(alone, of(3));
+}
+
+#[test]
+fn the_index_is_what_the_calls_add_up_to() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    for (at, index) in share.index.locations.iter().enumerate() {
+        assert!(index.checkpoints.len() > 2);
+        for checkpoint in &index.checkpoints {
+            let mut inside = 0;
+            share.events.operations(at).read(|call| {
+                if call.leave <= checkpoint.time && call.enter >= index.measured.0 {
+                    inside += call.inside;
+                }
+                ControlFlow::Continue(())
+            });
+            let cut = (checkpoint.time == index.measured.1) as i64 * 500_000;
+            let sum: i64 = checkpoint.inside.iter().sum();
+            assert!((inside - sum).abs() <= cut, "{inside} {sum}");
+        }
+        assert!(index.has_all_waits() || index.waits.len() >= 64);
+    }
+}
+
+#[test]
+fn an_index_is_kept_and_made_anew_where_it_must_be() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let first = share(trace.path());
+    let path = trace.path().join("laggard.index");
+    assert_eq!(first.kept.as_ref(), Some(&path));
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(share(trace.path()).index, first.index);
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 4;
+    for wrong in [
+        &damaged[..],
+        &bytes[..bytes.len() - 1],
+        b"",
+        b"something else",
+    ] {
+        fs::write(&path, wrong).unwrap();
+        assert_eq!(share(trace.path()).index, first.index);
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    // A trace that is cut off underneath is not read on.
+    let file = first.events.files().next().unwrap().to_owned();
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let error = asked(&first, json!({"ask": "selection"}))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("has changed") && error.contains("serve again"),
+        "{error}"
+    );
+    assert_ne!(share(trace.path()).index, first.index);
+}
+
+#[test]
+fn an_archive_answers_as_its_trace_does() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let own = share(trace.path());
+    let events = Events::open(trace.path()).unwrap();
+    let output = trace.path().join("archive");
+    let anchor = laggard_export::otf2(events, &output, None).unwrap();
+    let imported = share(&anchor);
+    let question = json!({"ask": "selection", "from_s": 0.013, "until_s": 0.037});
+    let times = |share: &Share| asked(share, question.clone()).unwrap()["times_s"].clone();
+    assert_eq!(times(&imported), times(&own));
+    let kept = anchor.parent().unwrap().join("laggard.index");
+    assert_eq!(imported.kept, Some(kept.clone()));
+    // Another archive may have the same names and sizes.
+    let before = fs::read(&kept).unwrap();
+    let file = fs::File::options().append(true).open(&anchor).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
+    assert!(imported.check().is_err());
+    share(&anchor);
+    assert_ne!(fs::read(&kept).unwrap(), before);
+}
+
+#[test]
+fn questions_that_nobody_waits_for_end() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let question = serde_json::from_value(json!({"ask": "selection"})).unwrap();
+    let stop = Stop::default();
+    stop.stop();
+    let error = answer(&Serial, &share, &question, &stop).unwrap_err();
+    assert!(error.is::<laggard_serve::Stopped>());
+}
+
+fn odd() -> impl Strategy<Value = Value> {
+    let number = prop_oneof![
+        Just(json!(null)),
+        (-1.0..1.0f64).prop_map(|part| json!(part)),
+        any::<f64>().prop_map(|any| json!(any)),
+        any::<i64>().prop_map(|any| json!(any)),
+        (0..8usize).prop_map(|at| json!(at)),
+        Just(json!("text")),
+    ];
+    let name = prop_oneof![
+        Just("heat"),
+        Just("line"),
+        Just("selection"),
+        Just("call"),
+        Just("overview"),
+        Just("other"),
+    ];
+    let metric = prop_oneof![Just("waiting"), Just("io"), Just("x")];
+    (name, metric, proptest::collection::vec(number, 9)).prop_map(|(ask, metric, n)| {
+        json!({
+            "ask": ask, "metric": metric, "from_s": n[0], "until_s": n[1], "first": n[2],
+            "last": n[3], "width": n[4], "height": n[5], "location": n[6], "number": n[7],
+            "at_s": n[8],
+        })
+    })
+}
+
+#[test]
+fn odd_questions_are_answered_or_refused() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let asks = |question: Value| {
+        if let Ok(answer) = asked(&share, question) {
+            prop_assert!(answer.to_string().len() <= LARGEST);
+        }
+        Ok(())
+    };
+    runner.run(&odd(), asks).unwrap();
+    // The largest that one may ask for.
+    let wide = u32::MAX;
+    for question in [
+        json!({"ask": "heat", "metric": "waiting", "width": wide, "height": wide}),
+        json!({"ask": "line", "width": wide}),
+        json!({"ask": "line", "width": wide, "until_s": 0.02}),
+        json!({"ask": "selection"}),
+    ] {
+        let answer = asked(&share, question).unwrap();
+        assert!(answer.to_string().len() <= LARGEST);
+    }
+}

@@ -1,0 +1,474 @@
+//! `laggard serve`, as a browser sees it, and as those see it who should not. Pictures stay below
+//! `target/tmp/serve`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use laggard_tests::browser::Browser;
+use laggard_tests::product::Bench;
+use serde_json::Value;
+
+/// Longest wait for a page, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const WIDTH: u32 = 1200;
+
+/// A server of the trace of `programs/attacks/traffic.c` on 4 ranks, with its report.
+struct Served {
+    bench: Bench,
+    server: Child,
+    /// `http://127.0.0.1:PORT/TOKEN/`.
+    address: String,
+    report: Value,
+}
+
+impl Served {
+    fn new(test: &str) -> Served {
+        let bench = Bench::sharing(test);
+        let program = bench.compile("attacks/traffic.c", &[], &[]);
+        let run = bench.traced(4, &[program.as_os_str()], "trace");
+        run.run().expect_orderly().expect_success();
+        let trace = bench.path("trace");
+        let path = trace.join("report.json");
+        let outcome = bench.analyze(&trace, 1, &path, &["--all", "-q"]);
+        outcome.expect_orderly().expect_success();
+        let report = fs::read_to_string(&path).expect("a report");
+        let (server, address) = start(&bench, &["-q"]);
+        Served {
+            bench,
+            server,
+            address,
+            report: serde_json::from_str(&report).expect("JSON"),
+        }
+    }
+
+    fn authority(&self) -> &str {
+        let rest = self.address.strip_prefix("http://").expect("an address");
+        rest.split('/').next().expect("a port")
+    }
+
+    fn token(&self) -> &str {
+        self.address.rsplit('/').nth(1).expect("a token")
+    }
+
+    /// The status of a request with these lines, and the rest of the answer.
+    fn request(&self, path: &str, lines: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.authority()).expect("a server");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let text = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{lines}\r\n");
+        stream.write_all(text.as_bytes()).expect("it listens");
+        let mut bytes = Vec::new();
+        // A server may close at once what it does not want.
+        let _ = stream.read_to_end(&mut bytes);
+        let answer = String::from_utf8_lossy(&bytes).into_owned();
+        (status(&answer), answer)
+    }
+
+    /// Ends the server as Ctrl-C does.
+    fn end(&mut self) {
+        // SAFETY: sends a signal to a child that has not been waited for.
+        unsafe { libc::kill(self.server.id() as i32, libc::SIGINT) };
+        let ended = self.server.wait().expect("a child");
+        assert_eq!(ended.code(), Some(0));
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Best effort: a test that failed before its end.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// Starts a server of the bench's trace; returns it and its first line.
+fn start(bench: &Bench, options: &[&str]) -> (Child, String) {
+    let mut command = Command::new(&bench.command);
+    command.arg("serve").arg(bench.path("trace")).args(options);
+    command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut server = command.spawn().expect("the command");
+    let mut line = String::new();
+    let out = server.stdout.take().expect("a pipe");
+    BufReader::new(out).read_line(&mut line).expect("a line");
+    (server, line.trim_end().to_owned())
+}
+
+fn status(answer: &str) -> u16 {
+    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    status.unwrap_or(0)
+}
+
+fn keep(name: &str, bytes: &[u8]) {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve");
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join(name), bytes).expect("a picture");
+}
+
+/// Waits until all views show what was asked for.
+#[track_caller]
+fn settle(browser: &mut Browser) {
+    let begun = Instant::now();
+    while browser.value("document.body.dataset.state") != "ready" {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", browser.complaints());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+    assert_eq!(
+        browser.value("document.getElementById('problem').textContent"),
+        ""
+    );
+}
+
+fn number(browser: &mut Browser, expression: &str) -> f64 {
+    let value = browser.value(&format!("Number({expression})"));
+    value.as_f64().expect("a number")
+}
+
+#[test]
+fn a_browser_looks_around() {
+    let mut served = Served::new("serve-page");
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    settle(&mut browser);
+    // The map has the waiting of the report.
+    let locations = served.report["locations"]
+        .as_array()
+        .expect("locations")
+        .iter();
+    let waiting: f64 = locations
+        .map(|one| one["wait_s"].as_f64().expect("s"))
+        .sum();
+    let heat = "document.getElementById('heat')";
+    let shown = number(&mut browser, &format!("{heat}.dataset.total"));
+    assert!((shown - waiting).abs() < 1e-6, "{shown} {waiting}");
+    let findings = number(
+        &mut browser,
+        "document.querySelectorAll('#findings td').length / 7",
+    );
+    let reported = served.report["bottlenecks"].as_array().expect("findings");
+    assert_eq!(findings, reported.len().min(50) as f64);
+    for scheme in ["light", "dark"] {
+        browser.show_on("screen", scheme);
+        keep(&format!("run-{scheme}.png"), &browser.picture(WIDTH));
+    }
+    // The first finding leads to its worst call, and a click to the call.
+    browser.value("document.querySelector('#findings tr[tabindex]').click()");
+    settle(&mut browser);
+    let worst = &reported[0]["worst_instance"];
+    let long = worst["end_s"].as_f64().expect("s") - worst["start_s"].as_f64().expect("s");
+    let shown = number(
+        &mut browser,
+        "new URLSearchParams(location.hash.slice(1)).get('until')",
+    ) - number(
+        &mut browser,
+        "new URLSearchParams(location.hash.slice(1)).get('from')",
+    );
+    assert!(shown < 5.0 * long && shown > long, "{shown} {long}");
+    let calls = number(
+        &mut browser,
+        "document.getElementById('line').dataset.calls",
+    );
+    assert!(calls > 0.0);
+    let rank = worst["rank"].as_u64().expect("a rank");
+    // The call is in the last third of what is shown, in the rank's lane.
+    browser.value(&format!(
+        "(() => {{
+            const line = document.getElementById('line');
+            const box = line.getBoundingClientRect();
+            const place = {{
+                clientX: box.left + 76 + (box.width - 76) * 0.7,
+                clientY: box.top + {rank} * 26 + 8,
+                pointerId: 1, bubbles: true,
+            }};
+            line.setPointerCapture = () => {{}};
+            line.dispatchEvent(new PointerEvent('pointerdown', place));
+            line.dispatchEvent(new PointerEvent('pointerup', place));
+        }})()"
+    ));
+    settle(&mut browser);
+    let call = browser.value("document.querySelector('#call h2')?.textContent ?? ''");
+    assert_eq!(call, reported[0]["operation"]);
+    keep("call.png", &browser.picture(WIDTH));
+    // The address leads there again.
+    let link = browser.value("location.href");
+    let text = "document.getElementById('call').textContent";
+    let before = browser.value(text);
+    browser.visit("about:blank");
+    browser.visit(link.as_str().expect("an address"));
+    settle(&mut browser);
+    assert_eq!(browser.value(text), before);
+    // Keys: the whole run again, then half of it.
+    browser.value(
+        "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '0', bubbles: true}))",
+    );
+    settle(&mut browser);
+    assert!(
+        !browser
+            .value("location.hash")
+            .as_str()
+            .expect("text")
+            .contains("from")
+    );
+    let sums = browser.value("document.getElementById('profile').textContent");
+    assert!(sums.as_str().expect("text").contains("MPI_Ssend"));
+    browser.value(
+        "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '+', bubbles: true}))",
+    );
+    settle(&mut browser);
+    assert!(
+        browser
+            .value("location.hash")
+            .as_str()
+            .expect("text")
+            .contains("from")
+    );
+    // Only this server is asked.
+    let own = format!("http://{}/", served.authority());
+    let requests = browser.requests();
+    let foreign = requests.iter().filter(|url| {
+        !url.starts_with(&own) && !url.starts_with("data:") && !url.starts_with("ws://127.0.0.1")
+    });
+    assert_eq!(foreign.count(), 0, "{requests:?}");
+    served.end();
+    let begun = Instant::now();
+    while browser.value("document.getElementById('problem').textContent") == "" {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn strangers_learn_nothing() {
+    let mut served = Served::new("serve-strangers");
+    let (authority, token) = (served.authority().to_owned(), served.token().to_owned());
+    let host = format!("Host: {authority}\r\n");
+    let path = format!("/{token}/");
+    assert_eq!(served.request(&path, &host).0, 200);
+    let wrong: String = token.chars().rev().collect();
+    for other in [
+        "/",
+        "/ask",
+        "/main.js",
+        &format!("/{wrong}/"),
+        &format!("/{wrong}/main.js"),
+    ] {
+        let (status, answer) = served.request(other, &host);
+        assert_eq!(status, 404, "{other}");
+        assert!(
+            !answer.contains("traffic") && !answer.contains("laggard"),
+            "{answer}"
+        );
+    }
+    let files = [
+        "../Cargo.toml",
+        "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "..",
+        "report.json",
+        "/etc/passwd",
+    ];
+    for file in files {
+        let (status, answer) = served.request(&format!("{path}{file}"), &host);
+        assert_eq!(status, 404, "{file}: {answer}");
+    }
+    let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let ask = format!("{path}ask");
+    for foreign in [
+        "Host: example.org\r\n".to_owned(),
+        format!("{host}Origin: https://example.org\r\n"),
+        format!("{host}Origin: null\r\n"),
+        format!("{host}Origin: http://localhost:1\r\n"),
+        String::new(),
+    ] {
+        for path in [&path, &ask] {
+            let (status, _) = served.request(path, &format!("{foreign}{upgrade}"));
+            assert!(status == 403 || status == 400, "{foreign}: {status}");
+        }
+    }
+    // Nothing but reading.
+    for method in ["POST", "PUT", "DELETE"] {
+        let mut stream = TcpStream::connect(&authority).expect("a server");
+        let text = format!(
+            "{method} {path} HTTP/1.1\r\nConnection: close\r\n{host}Content-Length: 0\r\n\r\n"
+        );
+        stream.write_all(text.as_bytes()).expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert_eq!(status(&answer), 405, "{method}");
+    }
+    served.end();
+}
+
+/// Begins a conversation; returns the connection and the status.
+fn converse(authority: &str, token: &str) -> (TcpStream, u16) {
+    let mut stream = TcpStream::connect(authority).expect("a server");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let text = format!(
+        "GET /{token}/ask HTTP/1.1\r\nHost: {authority}\r\nOrigin: http://{authority}\r\nUpgrade: websocket\r\n\
+         Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(text.as_bytes()).expect("it listens");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        match stream.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => break,
+        }
+    }
+    (stream, status(&String::from_utf8_lossy(&head)))
+}
+
+/// Sends a text as a client does: masked, with a mask of zeros.
+fn say(stream: &mut TcpStream, text: &[u8]) {
+    let length = text.len() as u16;
+    let mut frame = vec![0x81, 0x80 | 126];
+    frame.extend(length.to_be_bytes());
+    frame.extend([0; 4]);
+    frame.extend(text);
+    stream.write_all(&frame).expect("it listens");
+}
+
+/// The next text of the server, or what it sent before it closed.
+fn hear(stream: &mut TcpStream) -> String {
+    let mut head = [0; 2];
+    if stream.read_exact(&mut head).is_err() || head[0] & 15 != 1 {
+        return "closed".to_owned();
+    }
+    let length = match head[1] {
+        126 => {
+            let mut long = [0; 2];
+            stream.read_exact(&mut long).expect("a length");
+            u64::from(u16::from_be_bytes(long))
+        }
+        127 => {
+            let mut long = [0; 8];
+            stream.read_exact(&mut long).expect("a length");
+            u64::from_be_bytes(long)
+        }
+        short => short.into(),
+    };
+    assert!(length <= 100_100, "{length} bytes");
+    let mut text = vec![0; length as usize];
+    stream.read_exact(&mut text).expect("a text");
+    String::from_utf8(text).expect("UTF-8")
+}
+
+#[test]
+fn a_thousand_clients_and_nonsense_do_not_stop_it() {
+    let mut served = Served::new("serve-clients");
+    let (authority, token) = (served.authority().to_owned(), served.token().to_owned());
+    let mut clients = Vec::new();
+    let mut refused = 0;
+    // Some say nothing at all.
+    let silent: Vec<TcpStream> = (0..100)
+        .map(|_| TcpStream::connect(&authority).expect("a server"))
+        .collect();
+    for _ in 0..1000 {
+        let (client, status) = converse(&authority, &token);
+        match status {
+            101 => clients.push(client),
+            _ => {
+                assert_eq!(status, 503);
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((clients.len(), refused), (64, 936));
+    let question = br#"{"id": 7, "ask": "selection"}"#;
+    for client in &mut clients {
+        say(client, question);
+    }
+    for client in &mut clients {
+        let answer: Value = serde_json::from_str(&hear(client)).expect("JSON");
+        assert_eq!(answer["id"], 7);
+        assert!(answer["answer"]["times_s"]["waiting"].as_f64() > Some(0.0));
+    }
+    for nonsense in [
+        &b"{"[..],
+        b"[]",
+        br#"{"id": -1}"#,
+        br#"{"id": 3, "ask": "file", "path": "/etc/passwd"}"#,
+    ] {
+        say(&mut clients[0], nonsense);
+        let answer: Value = serde_json::from_str(&hear(&mut clients[0])).expect("JSON");
+        assert!(answer["error"].is_string(), "{answer}");
+    }
+    // Too long, and no text.
+    say(&mut clients[0], &[b' '; 20_000]);
+    assert_eq!(hear(&mut clients[0]), "closed");
+    say(&mut clients[1], &[0xff; 9]);
+    assert_eq!(hear(&mut clients[1]), "closed");
+    // They vanish in the middle of questions, and others come.
+    for client in &mut clients[2..] {
+        say(client, question);
+    }
+    drop((clients, silent));
+    let begun = Instant::now();
+    let mut next = loop {
+        let (client, status) = converse(&authority, &token);
+        if status == 101 {
+            break client;
+        }
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    // A trace that is cut off underneath is said, and the server stays.
+    let trace = served.bench.path("trace");
+    let file = fs::read_dir(&trace).expect("a trace").find_map(|file| {
+        let path: PathBuf = file.expect("a file").path();
+        path.extension()
+            .is_some_and(|ending| ending == "lgt")
+            .then_some(path)
+    });
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(file.expect("a location"));
+    file.expect("a file").set_len(100).expect("it is cut off");
+    for _ in 0..2 {
+        say(&mut next, question);
+        let answer: Value = serde_json::from_str(&hear(&mut next)).expect("JSON");
+        let error = answer["error"].as_str().expect("an error");
+        assert!(error.contains("has changed since it was opened"), "{error}");
+    }
+    served.end();
+}
+
+#[test]
+fn a_socket_is_for_its_owner_and_goes_with_the_server() {
+    use std::os::unix::fs::PermissionsExt;
+    let served = Served::new("serve-socket");
+    let socket = served.bench.path("s");
+    let name = socket.to_str().expect("text");
+    let (mut server, address) = start(&served.bench, &["-q", "--socket", name]);
+    let token = address.rsplit('/').nth(1).expect("a token");
+    let mode = fs::metadata(&socket)
+        .expect("a socket")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut stream = std::os::unix::net::UnixStream::connect(&socket).expect("a server");
+    let text =
+        format!("GET /{token}/ HTTP/1.1\r\nHost: hub.example.org\r\nConnection: close\r\n\r\n");
+    stream.write_all(text.as_bytes()).expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert_eq!(status(&answer), 200);
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(server.id() as i32, libc::SIGTERM) };
+    assert_eq!(server.wait().expect("a child").code(), Some(0));
+    assert!(!socket.exists());
+    fs::write(&socket, "").expect("a file");
+    let mut command = Command::new(&served.bench.command);
+    command
+        .arg("serve")
+        .arg(served.bench.path("trace"))
+        .args(["--socket", name]);
+    let refused = command.output().expect("the command");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("choose another name"));
+}
