@@ -13,6 +13,8 @@ pub type Times = BTreeMap<Key, i64>;
 enum Whom {
     Rank(usize),
     Group(usize),
+    /// A rank, in no group.
+    Alone(usize),
 }
 
 /// What a rank did since it met others.
@@ -21,19 +23,18 @@ struct Since {
     times: Times,
     /// Its calls after that.
     after: std::ops::Range<usize>,
-    /// When they met, ns.
-    met: u64,
 }
 
 /// What a rank did from its last meeting with others until a call.
-fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
+fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Since> {
     let calls = &machine.done[rank];
     let is_met = |with: With| match (with, whom) {
-        (With::All, _) => true,
+        (With::All, Whom::Rank(_) | Whom::Group(_)) => true,
         (With::Rank(with), Whom::Rank(rank)) => with == rank,
         (With::Group(group), Whom::Rank(rank)) => machine.groups[group].contains(&rank),
         (With::Group(with), Whom::Group(group)) => with == group,
-        (With::Rank(_), Whom::Group(_)) => false,
+        (With::Rank(with), Whom::Alone(rank)) => with == rank,
+        (With::Rank(_), Whom::Group(_)) | (_, Whom::Alone(_)) => false,
     };
     let meets = calls[..until].iter().flat_map(|call| &call.meets);
     let last = meets.filter(|meet| is_met(meet.with)).max_by_key(|meet| {
@@ -44,7 +45,7 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
         };
         (meet.at, meet.left.is_none(), which)
     });
-    let last = last.expect("all meet in the start-up");
+    let last = last?;
     let mut times = Times::new();
     let met = &calls[last.at];
     let left = last.left.unwrap_or(met.leave).min(met.leave);
@@ -63,11 +64,14 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
         }
     }
     times.retain(|_, time| *time > 0);
-    Since {
+    Some(Since {
         times,
         after: last.at + 1..until,
-        met: met.leave - later as u64,
-    }
+    })
+}
+
+fn met(since: Option<Since>) -> Since {
+    since.expect("all meet in the start-up")
 }
 
 /// The activities before a call, in the order in which they ended last.
@@ -177,27 +181,40 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
         Some((group, false)) => (Whom::Group(group), None),
         None => (Whom::Rank(first), None),
     };
-    let (mut means, mut all, mut before) = (Times::new(), [0; 4], 0);
-    for &((rank, at), ..) in team {
-        let alone = since(machine, rank, Whom::Rank(late), at);
-        let own = match for_all.map(|group| since(machine, rank, group, at)) {
-            // Since then they have met by themselves.
-            Some(group) if alone.after.start > group.after.start => {
-                before += (alone.met - group.met) as i64;
-                alone
-            }
-            Some(group) => group,
-            None => alone,
-        };
-        let sums = all.iter_mut().zip(wholes(&own.times, as_whole));
+    let (mut means, mut all) = (Times::new(), [0; 4]);
+    let own = met(since(machine, late, of_late, call));
+    let mut add = |times: &Times| {
+        let sums = all.iter_mut().zip(wholes(times, as_whole));
         sums.for_each(|(all, own)| *all += own);
-        for (key, time) in own.times {
-            *means.entry(key).or_default() += time;
+        for (key, time) in times {
+            *means.entry(*key).or_default() += time;
+        }
+    };
+    for &((rank, at), ..) in team {
+        let Some(group) = for_all else {
+            add(&met(since(machine, rank, Whom::Rank(late), at)).times);
+            continue;
+        };
+        let all = met(since(machine, rank, group, at));
+        let alone = since(machine, rank, Whom::Alone(late), at);
+        let Some(alone) = alone.filter(|alone| alone.after.start > all.after.start) else {
+            add(&all.times);
+            continue;
+        };
+        // Since then they have met by themselves: what the late one did until then is the same for both.
+        add(&alone.times);
+        let later = since(machine, late, Whom::Alone(rank), call);
+        if let Some(later) = later.filter(|later| later.after.start > own.after.start) {
+            let mut before = own.times.clone();
+            for (key, time) in &mut before {
+                *time -= later.times.get(key).copied().unwrap_or(0);
+            }
+            before.retain(|_, time| *time > 0);
+            add(&before);
         }
     }
     let count = team.len() as i64;
     means.values_mut().for_each(|time| *time /= count);
-    let own = since(machine, late, of_late, call);
     let mut excess = own.times.clone();
     for (key, time) in &mut excess {
         if as_whole || key.0 != "waited" {
@@ -210,20 +227,12 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
     for (elsewhere, (own, all)) in elsewhere.iter_mut().zip(sums) {
         *elsewhere -= (own - all / count).clamp(0, *elsewhere);
     }
-    before /= count;
     for key in ended(&machine.done[late], call) {
-        let Some(time) = excess.get_mut(&key) else {
-            continue;
-        };
-        if let Some(whole) = whole(&key, as_whole) {
+        if let (Some(time), Some(whole)) = (excess.get_mut(&key), whole(&key, as_whole)) {
             let set = elsewhere[whole].min(*time);
             *time -= set;
             elsewhere[whole] -= set;
         }
-        // So is what they did before they met it by themselves, whatever that was.
-        let set = before.min(*time);
-        *time -= set;
-        before -= set;
     }
     let counted = waits(machine, late, own.after.clone()).map(|(of, wait)| {
         let key = waited(wait);
