@@ -13,8 +13,6 @@ pub type Times = BTreeMap<Key, i64>;
 enum Whom {
     Rank(usize),
     Group(usize),
-    /// A rank, in no group.
-    Alone(usize),
 }
 
 /// What a rank did since it met others.
@@ -23,18 +21,19 @@ struct Since {
     times: Times,
     /// Its calls after that.
     after: std::ops::Range<usize>,
+    /// When they met, ns.
+    met: u64,
 }
 
 /// What a rank did from its last meeting with others until a call.
-fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Since> {
+fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
     let calls = &machine.done[rank];
     let is_met = |with: With| match (with, whom) {
-        (With::All, Whom::Rank(_) | Whom::Group(_)) => true,
+        (With::All, _) => true,
         (With::Rank(with), Whom::Rank(rank)) => with == rank,
         (With::Group(group), Whom::Rank(rank)) => machine.groups[group].contains(&rank),
         (With::Group(with), Whom::Group(group)) => with == group,
-        (With::Rank(with), Whom::Alone(rank)) => with == rank,
-        (With::Rank(_), Whom::Group(_)) | (_, Whom::Alone(_)) => false,
+        (With::Rank(_), Whom::Group(_)) => false,
     };
     let meets = calls[..until].iter().flat_map(|call| &call.meets);
     let last = meets.filter(|meet| is_met(meet.with)).max_by_key(|meet| {
@@ -45,7 +44,7 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Sin
         };
         (meet.at, meet.left.is_none(), which)
     });
-    let last = last?;
+    let last = last.expect("all meet in the start-up");
     let mut times = Times::new();
     let met = &calls[last.at];
     let left = last.left.unwrap_or(met.leave).min(met.leave);
@@ -64,14 +63,11 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Sin
         }
     }
     times.retain(|_, time| *time > 0);
-    Some(Since {
+    Since {
         times,
         after: last.at + 1..until,
-    })
-}
-
-fn met(since: Option<Since>) -> Since {
-    since.expect("all meet in the start-up")
+        met: met.leave - later as u64,
+    }
 }
 
 /// The activities before a call, in the order in which they ended last.
@@ -181,40 +177,27 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
         Some((group, false)) => (Whom::Group(group), None),
         None => (Whom::Rank(first), None),
     };
-    let (mut means, mut all) = (Times::new(), [0; 4]);
-    let own = met(since(machine, late, of_late, call));
-    let mut add = |times: &Times| {
-        let sums = all.iter_mut().zip(wholes(times, as_whole));
-        sums.for_each(|(all, own)| *all += own);
-        for (key, time) in times {
-            *means.entry(*key).or_default() += time;
-        }
-    };
+    let (mut means, mut all, mut before) = (Times::new(), [0; 4], 0);
     for &((rank, at), ..) in team {
-        let Some(group) = for_all else {
-            add(&met(since(machine, rank, Whom::Rank(late), at)).times);
-            continue;
-        };
-        let all = met(since(machine, rank, group, at));
-        let alone = since(machine, rank, Whom::Alone(late), at);
-        let Some(alone) = alone.filter(|alone| alone.after.start > all.after.start) else {
-            add(&all.times);
-            continue;
-        };
-        // Since then they have met by themselves: what the late one did until then is the same for both.
-        add(&alone.times);
-        let later = since(machine, late, Whom::Alone(rank), call);
-        if let Some(later) = later.filter(|later| later.after.start > own.after.start) {
-            let mut before = own.times.clone();
-            for (key, time) in &mut before {
-                *time -= later.times.get(key).copied().unwrap_or(0);
+        let alone = since(machine, rank, Whom::Rank(late), at);
+        let own = match for_all.map(|group| since(machine, rank, group, at)) {
+            // Since then they have met by themselves.
+            Some(group) if alone.after.start > group.after.start => {
+                before += (alone.met - group.met) as i64;
+                alone
             }
-            before.retain(|_, time| *time > 0);
-            add(&before);
+            Some(group) => group,
+            None => alone,
+        };
+        let sums = all.iter_mut().zip(wholes(&own.times, as_whole));
+        sums.for_each(|(all, own)| *all += own);
+        for (key, time) in own.times {
+            *means.entry(key).or_default() += time;
         }
     }
     let count = team.len() as i64;
     means.values_mut().for_each(|time| *time /= count);
+    let own = since(machine, late, of_late, call);
     let mut excess = own.times.clone();
     for (key, time) in &mut excess {
         if as_whole || key.0 != "waited" {
@@ -227,12 +210,20 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
     for (elsewhere, (own, all)) in elsewhere.iter_mut().zip(sums) {
         *elsewhere -= (own - all / count).clamp(0, *elsewhere);
     }
+    before /= count;
     for key in ended(&machine.done[late], call) {
-        if let (Some(time), Some(whole)) = (excess.get_mut(&key), whole(&key, as_whole)) {
+        let Some(time) = excess.get_mut(&key) else {
+            continue;
+        };
+        if let Some(whole) = whole(&key, as_whole) {
             let set = elsewhere[whole].min(*time);
             *time -= set;
             elsewhere[whole] -= set;
         }
+        // So is what they did before they met it by themselves, whatever that was.
+        let set = before.min(*time);
+        *time -= set;
+        before -= set;
     }
     let counted = waits(machine, late, own.after.clone()).map(|(of, wait)| {
         let key = waited(wait);

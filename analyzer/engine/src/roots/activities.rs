@@ -12,7 +12,7 @@ use crate::roots::counters::Numbers;
 use crate::roots::functions::Functions;
 use crate::stream::rows::{Row, TimeClass};
 use crate::stream::thread::Thread;
-use crate::wire::links::Wholes;
+use crate::wire::links::BEFORE;
 
 /// A call: its number, and its call path.
 pub type Site = (u16, PathKey);
@@ -96,6 +96,7 @@ impl Activity {
             Kind::Blocked => Some(1),
             Kind::Preempted => Some(2),
             Kind::Kernel => Some(3),
+            Kind::Waited if *self == Activity::BEFORE => Some(BEFORE),
             Kind::Sampled | Kind::Waited | Kind::Counted => None,
             _ => (as_whole || self.is_stretch()).then_some(0),
         }
@@ -132,14 +133,12 @@ impl Activity {
         }
     }
 
-    /// That a rank met the late one by itself, after their group had met.
-    pub fn met_alone(rank: u32) -> Activity {
-        Activity {
-            kind: Kind::Waited,
-            begin: Site::default(),
-            until: (1, [rank.into(), 0]),
-        }
-    }
+    /// Whatever a location did before it met the late one by itself.
+    pub const BEFORE: Activity = Activity {
+        kind: Kind::Waited,
+        begin: (0, [0; 2]),
+        until: (1, [0; 2]),
+    };
 
     /// The same in all agents.
     pub fn key(&self) -> [u64; 2] {
@@ -235,18 +234,6 @@ impl Activities {
     #[inline]
     pub fn known(&self, activity: &Activity) -> Option<u32> {
         self.numbers.get(activity).copied()
-    }
-
-    /// Sums of times by activity.
-    #[inline]
-    pub fn wholes(&self, times: &[(u32, i64)], as_whole: bool) -> Wholes {
-        let mut wholes = Wholes::default();
-        for (number, time) in times {
-            if let Some(whole) = self.list[*number as usize].whole(as_whole) {
-                wholes[whole] += time;
-            }
-        }
-        wholes
     }
 
     /// The activity of a call.
@@ -466,19 +453,14 @@ impl Shared {
     /// Numbers the new activities of a location.
     pub fn add(&mut self, activities: &mut Activities, as_whole: bool) {
         for activity in &activities.list[activities.shared.len()..] {
-            let number = self.number(activity, as_whole);
+            let key = activity.key();
+            let number = *self.numbers.entry(key).or_insert_with(|| {
+                self.keys.push(key);
+                self.wholes.push(activity.whole(as_whole));
+                self.keys.len() as u32 - 1
+            });
             activities.shared.push(number);
         }
-    }
-
-    /// The number of an activity.
-    pub fn number(&mut self, activity: &Activity, as_whole: bool) -> u32 {
-        let key = activity.key();
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.keys.push(key);
-            self.wholes.push(activity.whole(as_whole));
-            self.keys.len() as u32 - 1
-        })
     }
 
     /// The number of an activity, if a location of this agent has it.

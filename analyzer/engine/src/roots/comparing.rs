@@ -12,7 +12,7 @@ use crate::roots::excess::{self, Other};
 use crate::roots::functions::InFunctions;
 use crate::roots::samples;
 use crate::roots::sweep::Sweep;
-use crate::roots::walk::{Late, Times, Walker};
+use crate::roots::walk::{Late, Walker};
 use crate::wire::links::{Alike, Blame, Kept, Link, More, Side, Source, Spending, Wait, Wholes};
 use crate::wire::parcels::exchange;
 
@@ -91,7 +91,7 @@ impl Sweep<'_> {
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
                 let (mut in_functions, mut in_counters) =
                     (InFunctions::default(), InCounters::default());
-                for (blame, times, alone) in &walker.blames {
+                for (blame, times) in &walker.blames {
                     other.clear();
                     let first = known.len();
                     for late in sources[blame.sources as usize] {
@@ -107,20 +107,9 @@ impl Sweep<'_> {
                     }
                     charged.push(blame.sources);
                     let (begin, both) = (more.len(), alike.len());
-                    let activities = &walker.activities;
-                    let at =
-                        |times: &Times| &walker.times[times.start as usize..times.end as usize];
-                    for alone in &walker.alone[alone.start as usize..alone.end as usize] {
-                        if other.of(alone.number) > 0 {
-                            let shared = |&(number, time): &(u32, i64)| {
-                                (activities.shared[number as usize], time)
-                            };
-                            let times = at(&alone.times).iter().map(shared);
-                            other.add(times, &alone.wholes, 0);
-                        }
-                    }
                     other.divide();
-                    let times = at(times);
+                    let times = &walker.times[times.start as usize..times.end as usize];
+                    let activities = &walker.activities;
                     let sums = (&mut more, &mut wholes);
                     let count = excess::of(activities, times, other, as_whole, sums, &mut alike);
                     let both = &alike[both..];

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::replay::rank::Rank;
-use crate::roots::activities::{Activity, Shared};
+use crate::roots::activities::Shared;
 use crate::roots::load::Load;
 use crate::roots::map::WaitMap;
 use crate::roots::members::Members;
@@ -158,10 +158,6 @@ impl<'s> Sweep<'s> {
             });
         for walker in &mut self.walkers {
             self.shared.add(&mut walker.activities, self.search.folds);
-            for alone in &mut walker.alone {
-                let met = Activity::met_alone(alone.rank);
-                alone.number = self.shared.number(&met, self.search.folds);
-            }
         }
         self.keep_waits(&links, &told, &mut kept);
         let sides = self.sides(&told, waits, &kept.counts);

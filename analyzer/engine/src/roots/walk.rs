@@ -88,20 +88,6 @@ pub struct Waited {
     pub alike: u32,
 }
 
-/// A rank that a late location met by itself after their group had met. What the late one did until
-/// then is the same for both.
-#[derive(Clone, Debug)]
-pub struct Alone {
-    pub rank: u32,
-    /// The agent's number of [`Activity::met_alone`](crate::roots::activities::Activity::met_alone):
-    /// with that, the rank says so, too.
-    pub number: u32,
-    /// What the late location did.
-    pub times: Times,
-    /// Sums of these.
-    pub wholes: Wholes,
-}
-
 /// The last call so far: what it waited for may become known in a later slab.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -170,10 +156,8 @@ pub struct Walker<'a> {
     pub times: Vec<(u32, i64)>,
     /// The waits of this slab, and what this location did before.
     pub waits: Vec<Waited>,
-    /// By late call of this slab, of those that were found; and places in `alone`.
-    pub blames: Vec<(Blame, Times, Range<u32>)>,
-    /// Members that it met by itself after their group had met.
-    pub alone: Vec<Alone>,
+    /// By late call of this slab, of those that were found.
+    pub blames: Vec<(Blame, Times)>,
     /// By activity.
     longer: Vec<Longer>,
     functions: &'a Functions,
@@ -239,7 +223,6 @@ impl<'a> Walker<'a> {
             times: Vec::new(),
             waits: Vec::new(),
             blames: Vec::new(),
-            alone: Vec::new(),
             longer: Vec::new(),
             functions,
             in_functions: InFunctions::default(),
@@ -274,7 +257,6 @@ impl<'a> Walker<'a> {
         self.times.clear();
         self.waits.clear();
         self.blames.clear();
-        self.alone.clear();
         (self.last, self.is_ordered) = ((i64::MIN, i64::MIN), true);
         let mut own = (first as u32..).zip(own.iter().zip(leaves));
         let mut lates = (first_late as u32..).zip(lates);
@@ -484,7 +466,10 @@ impl<'a> Walker<'a> {
         self.sums.waited = self.sums.waited.saturating_add(waited);
         for (number, time) in self.alike.drain(..) {
             add(&mut self.sums.spent, number, time);
+            // What it waits for comes before the rest of the call.
+            note_end(&mut self.ended, number, leave - 1);
         }
+        self.sums.time = leave;
         let order = self.sums.order;
         let call = Closed {
             number,

@@ -4,13 +4,13 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::Shape;
 use laggard_trace::flags;
 
-use super::{Alone, Late, Times, Waited, Walker};
+use super::{Late, Times, Waited, Walker};
 use crate::basics::ends::NONE;
 use crate::roots::activities::Activity;
 use crate::roots::members::Members;
 use crate::roots::synced::{Partner, Sums};
 use crate::stream::rows::Row;
-use crate::wire::links::{Blame, Link};
+use crate::wire::links::{Blame, Link, Wholes};
 
 /// Late locations whose waits are told apart; more would take memory for each of their partners.
 const TOLD_APART: u32 = 64;
@@ -62,24 +62,7 @@ impl Walker<'_> {
         // In the order in which they ended.
         let ended = |number: u32| self.ended.get(number as usize).copied().unwrap_or(0);
         self.times[times.start as usize..].sort_unstable_by_key(|&(at, _)| (ended(at), at));
-        let first = self.alone.len() as u32;
-        if late.group != NONE {
-            for (rank, pair) in self.synced.alone(since) {
-                if !members.has(late.group, rank) {
-                    continue;
-                }
-                let times = difference(pair, since, &mut self.times);
-                let own = &self.times[times.start as usize..];
-                self.alone.push(Alone {
-                    rank,
-                    number: NONE,
-                    wholes: self.activities.wholes(own, self.folds),
-                    times,
-                });
-            }
-        }
-        self.blames
-            .push((blame, times, first..self.alone.len() as u32));
+        self.blames.push((blame, times));
     }
 
     /// The open call waited.
@@ -118,16 +101,22 @@ impl Walker<'_> {
         {
             self.all_there = self.all_there.max(*leave);
         }
-        let mut is_alone = false;
+        // Time until the two met by themselves, after their group had met.
+        let mut before = 0;
         let since = match row.and_then(team) {
             // Only the root of a rooted one meets all.
             Some(group) if is_met && self.folds && row.is_some_and(Row::is_meeting) => {
                 self.met_group = true;
                 let partner = self.partner(link.late_rank, link.late_thread);
                 let met = self.synced.with_group(group);
-                let alone = self.synced.alone_with(partner, met);
-                is_alone = alone.is_some();
-                alone.unwrap_or(met)
+                let alone = self.synced.with(partner, members);
+                match alone.order > met.order {
+                    true => {
+                        before = alone.time - met.time;
+                        alone
+                    }
+                    false => met,
+                }
             }
             _ => {
                 let from_own_leave = !self.folds
@@ -144,14 +133,19 @@ impl Walker<'_> {
             }
         };
         let mut times = difference(&self.sums, since, &mut self.times);
-        if is_alone {
-            let number = self.activities.number(Activity::met_alone(self.name.0));
-            self.times.push((number, 1));
+        if before > 0 {
+            let number = self.activities.number(Activity::BEFORE);
+            self.times.push((number, before));
             times.end += 1;
         }
-        let wholes = self
-            .activities
-            .wholes(&self.times[times.start as usize..], self.folds);
+        let list = &self.activities.list;
+        let own = &self.times[times.start as usize..];
+        let mut wholes = Wholes::default();
+        for (number, time) in own {
+            if let Some(whole) = list[*number as usize].whole(self.folds) {
+                wholes[whole] += time;
+            }
+        }
         self.waits.push(Waited {
             order,
             index,
