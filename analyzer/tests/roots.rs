@@ -598,31 +598,6 @@ fn what_the_late_one_alone_waited_for_counts() {
     assert_eq!(after_a_broadcast(21), expected);
 }
 
-/// Rank 0 gives the others work 40 ms late. One of them takes 10 ms longer than the others before all
-/// meet: these wait for it, not for rank 0, which was as late for all of them and for itself.
-#[test]
-fn who_had_to_wait_like_all_others_is_late_by_what_it_did_itself() {
-    let mut all = ranks(4);
-    for rank in &mut all {
-        rank.call(1, init(), 0, MS);
-    }
-    for worker in 1..4 {
-        all[0].send(20, worker, 0, 41 * MS, 41 * MS);
-        all[worker as usize].recv(30, 0, 0, 2 * MS, 41 * MS);
-    }
-    for (rank, enter) in all.iter_mut().zip([41, 52, 42, 42]) {
-        rank.collective(40, number::MPI_Barrier, 0, enter * MS, 53 * MS);
-        rank.call(50, finalize(), 54 * MS, 55 * MS);
-    }
-    let found = roots(&analyze(all));
-    let of = |key: Key| found.get(&key).copied().unwrap_or_default();
-    let ms = |(direct, indirect): (f64, f64)| (1e3 * direct, 1e3 * indirect);
-    let (direct, indirect) = ms(of(("computation", 1, 20)));
-    assert!((direct - 117.0).abs() < 0.1 && indirect < 0.1, "{found:?}");
-    let (direct, indirect) = ms(of(("computation", 30, 40)));
-    assert!((direct - 31.0).abs() < 1.1 && indirect < 0.1, "{found:?}");
-}
-
 /// Each of `count` ranks waits for a message that the one before it sends only after such a wait, all
 /// at 10 ms, so that nobody is the first.
 fn circle(all: &mut [Calls], count: usize) {

@@ -17,12 +17,9 @@ enum Whom {
 
 /// What a rank did since it met others.
 struct Since {
-    /// Its waits, too.
     times: Times,
     /// Its calls after that.
     after: std::ops::Range<usize>,
-    /// When they met, ns.
-    met: u64,
 }
 
 /// What a rank did from its last meeting with others until a call.
@@ -50,9 +47,6 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
     let left = last.left.unwrap_or(met.leave).min(met.leave);
     let later = ((met.leave - left) as i64).min(met.inside());
     *times.entry(("call", met.line, 0)).or_default() += later;
-    for (_, wait) in waits(machine, rank, last.at + 1..until) {
-        *times.entry(waited(wait)).or_default() += wait.share;
-    }
     for at in last.at + 1..=until {
         let (before, call) = (&calls[at - 1], &calls[at]);
         for (key, time) in call.gap(before) {
@@ -66,35 +60,24 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
     Since {
         times,
         after: last.at + 1..until,
-        met: met.leave - later as u64,
     }
 }
 
 /// The activities before a call, in the order in which they ended last.
 fn ended(calls: &[Done], until: usize) -> Vec<Key> {
     let mut order: Vec<Key> = Vec::new();
-    // Of those that end at the same time, the one that was first.
-    let mut known: Vec<Key> = Vec::new();
-    let mut end = |mut keys: Vec<Key>| {
-        for key in &keys {
-            known.extend((!known.contains(key)).then_some(*key));
-        }
-        keys.sort_by_key(|key| known.iter().position(|known| known == key));
-        for key in keys {
-            order.retain(|other| *other != key);
-            order.push(key);
-        }
+    let mut end = |key: Key| {
+        order.retain(|other| *other != key);
+        order.push(key);
     };
     for at in 0..=until {
         if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
-            let gap = calls[at].gap(before).into_iter();
-            end(gap
-                .filter_map(|(key, time)| (time > 0).then_some(key))
-                .collect());
+            let gap = calls[at].gap(before);
+            let parts = gap.iter().filter(|(_, time)| *time > 0);
+            parts.for_each(|(key, _)| end(*key));
         }
         if at < until {
-            end(calls[at].waits.iter().map(waited).collect());
-            end(vec![("call", calls[at].line, 0)]);
+            end(("call", calls[at].line, 0));
         }
     }
     order
@@ -130,7 +113,6 @@ fn whole((kind, ..): &Key, as_whole: bool) -> Option<usize> {
         "blocked" => Some(1),
         "preempted" => Some(2),
         "kernel" => Some(3),
-        "waited" => None,
         kind => (as_whole || kind == "computation").then_some(0),
     }
 }
@@ -162,13 +144,14 @@ fn waits(
     })
 }
 
-/// A wait as an activity: others may have waited for the same one.
-fn waited(wait: &Wait) -> Key {
-    ("waited", 0, wait.late.0 as u32)
+/// Waits that others may have had, too: by the waiting call and the late rank.
+fn alike(machine: &Machine, (rank, at): At, wait: &Wait) -> Option<(u32, usize)> {
+    let call = &machine.done[rank][at];
+    call.waits_alike.then_some((call.line, wait.late.0))
 }
 
-/// How much longer the late one of a team did something than the others, and how much of its waits
-/// counts: what these waited for the same one does not.
+/// How much longer the late one of a team did something than the others, and its waits that
+/// these did not have, too.
 fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Counted>) {
     let &((first, at), _, wait) = &team[0];
     let (late, call) = wait.late;
@@ -177,22 +160,19 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
         Some((group, false)) => (Whom::Group(group), None),
         None => (Whom::Rank(first), None),
     };
-    let (mut means, mut all, mut before) = (Times::new(), [0; 4], 0);
+    let (mut means, mut all) = (Times::new(), [0; 4]);
+    let mut theirs: BTreeMap<(u32, usize), i64> = BTreeMap::new();
     for &((rank, at), ..) in team {
-        let alone = since(machine, rank, Whom::Rank(late), at);
-        let own = match for_all.map(|group| since(machine, rank, group, at)) {
-            // Since then they have met by themselves.
-            Some(group) if alone.after.start > group.after.start => {
-                before += (alone.met - group.met) as i64;
-                alone
-            }
-            Some(group) => group,
-            None => alone,
-        };
+        let own = since(machine, rank, for_all.unwrap_or(Whom::Rank(late)), at);
         let sums = all.iter_mut().zip(wholes(&own.times, as_whole));
         sums.for_each(|(all, own)| *all += own);
         for (key, time) in own.times {
             *means.entry(key).or_default() += time;
+        }
+        for ((at, _), wait) in waits(machine, rank, own.after).filter(|_| as_whole) {
+            if let Some(key) = alike(machine, at, wait) {
+                *theirs.entry(key).or_default() += wait.share;
+            }
         }
     }
     let count = team.len() as i64;
@@ -200,9 +180,7 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
     let own = since(machine, late, of_late, call);
     let mut excess = own.times.clone();
     for (key, time) in &mut excess {
-        if as_whole || key.0 != "waited" {
-            *time = (*time - means.get(key).copied().unwrap_or(0)).max(0);
-        }
+        *time = (*time - means.get(key).copied().unwrap_or(0)).max(0);
     }
     // What the others did elsewhere is set against what ended first.
     let mut elsewhere = wholes(&excess, as_whole);
@@ -210,29 +188,27 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
     for (elsewhere, (own, all)) in elsewhere.iter_mut().zip(sums) {
         *elsewhere -= (own - all / count).clamp(0, *elsewhere);
     }
-    before /= count;
     for key in ended(&machine.done[late], call) {
-        let Some(time) = excess.get_mut(&key) else {
-            continue;
-        };
-        if let Some(whole) = whole(&key, as_whole) {
+        if let (Some(time), Some(whole)) = (excess.get_mut(&key), whole(&key, as_whole)) {
             let set = elsewhere[whole].min(*time);
             *time -= set;
             elsewhere[whole] -= set;
         }
-        // So is what they did before they met it by themselves, whatever that was.
-        let set = before.min(*time);
-        *time -= set;
-        before -= set;
     }
-    let counted = waits(machine, late, own.after.clone()).map(|(of, wait)| {
-        let key = waited(wait);
-        let part = excess[&key] as f64 / own.times[&key] as f64;
+    let own = || waits(machine, late, own.after.clone());
+    let mut sums: BTreeMap<(u32, usize), i64> = BTreeMap::new();
+    for ((at, _), wait) in own() {
+        if let Some(key) = alike(machine, at, wait) {
+            *sums.entry(key).or_default() += wait.share;
+        }
+    }
+    let counted = own().map(|(of, wait)| {
+        let key = alike(machine, of.0, wait);
+        let both = key.and_then(|key| Some((theirs.get(&key)? / count, sums[&key])));
+        let part = both.map_or(1.0, |(both, all)| 1.0 - both.min(all) as f64 / all as f64);
         (of, part * wait.share as f64)
     });
-    let counted = counted.collect();
-    excess.retain(|key, _| key.0 != "waited");
-    (excess, counted)
+    (excess, counted.collect())
 }
 
 /// Waits of a class, ns.
@@ -329,7 +305,7 @@ impl Costs {
             cost.1 += all_carried * time as f64 / whole;
         }
         *carried.entry(wait.class).or_default() += direct;
-        for (its, time) in its_waits.into_iter().filter(|(_, time)| *time > 0.0) {
+        for (its, time) in its_waits {
             let (of_wait, most) = put.entry(its).or_default();
             for (class, amount) in &carried {
                 *of_wait.entry(class).or_default() += amount * time / whole;

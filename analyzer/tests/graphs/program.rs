@@ -59,6 +59,8 @@ pub struct Done {
     beyond: i64,
     /// Whether it is a collective whose members wait for the same, and whether for all.
     pub team: Option<(usize, bool)>,
+    /// Whether others may have waited in it for the same one, and did not meet by that.
+    pub waits_alike: bool,
     /// The meetings that are known when it ends.
     pub meets: Vec<Meet>,
 }
@@ -346,6 +348,7 @@ impl Machine {
             waits,
             beyond: 0,
             team: None,
+            waits_alike: false,
             meets: Vec::new(),
         });
         self.now[rank] = at.1;
@@ -499,6 +502,7 @@ impl Machine {
             let is_broadcast = matches!(kind, Kind::Broadcast(_));
             let is_team = self.shares && (needs_all(kind) || is_broadcast);
             self.done[rank][at].team = is_team.then_some((group, needs_all(kind)));
+            self.done[rank][at].waits_alike = is_broadcast || matches!(kind, Kind::Scan);
         }
         for (local, &rank) in members.iter().enumerate() {
             let at = self.done[rank].len() - 1;

@@ -12,7 +12,6 @@ use crate::roots::counters::Numbers;
 use crate::roots::functions::Functions;
 use crate::stream::rows::{Row, TimeClass};
 use crate::stream::thread::Thread;
-use crate::wire::links::BEFORE;
 
 /// A call: its number, and its call path.
 pub type Site = (u16, PathKey);
@@ -96,7 +95,6 @@ impl Activity {
             Kind::Blocked => Some(1),
             Kind::Preempted => Some(2),
             Kind::Kernel => Some(3),
-            Kind::Waited if *self == Activity::BEFORE => Some(BEFORE),
             Kind::Sampled | Kind::Waited | Kind::Counted => None,
             _ => (as_whole || self.is_stretch()).then_some(0),
         }
@@ -124,21 +122,14 @@ impl Activity {
         }
     }
 
-    /// Waits for a thread of a world rank.
-    pub fn waited((rank, thread): (u32, u32)) -> Activity {
+    /// Waits of a call for a thread of a world rank.
+    pub fn waited(call: Site, (rank, thread): (u32, u32)) -> Activity {
         Activity {
             kind: Kind::Waited,
-            begin: Site::default(),
+            begin: call,
             until: (0, [rank.into(), thread.into()]),
         }
     }
-
-    /// Whatever a location did before it met the late one by itself.
-    pub const BEFORE: Activity = Activity {
-        kind: Kind::Waited,
-        begin: (0, [0; 2]),
-        until: (1, [0; 2]),
-    };
 
     /// The same in all agents.
     pub fn key(&self) -> [u64; 2] {
@@ -228,12 +219,6 @@ impl Activities {
             self.list.push(activity);
             self.list.len() as u32 - 1
         })
-    }
-
-    /// The number of an activity that there is.
-    #[inline]
-    pub fn known(&self, activity: &Activity) -> Option<u32> {
-        self.numbers.get(activity).copied()
     }
 
     /// The activity of a call.

@@ -1,10 +1,8 @@
 //! What the late location of a wait did longer than the waiting one since both last synchronised.
 
-use smallvec::SmallVec;
-
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activities, Kind};
-use crate::wire::links::{Alike, BEFORE, More, Wholes};
+use crate::wire::links::{Alike, More, Wholes};
 
 /// Times of the waiting location, or their means of several, by the agent's number of the activity.
 #[derive(Default)]
@@ -75,10 +73,8 @@ impl Other {
 ///
 /// Computation in no known function is compared as a whole, since the calls around it may differ
 /// between ranks: what the other one computed elsewhere is set against the stretches that ended
-/// first. So is each other kind of stretch. Calls and functions are compared one by one; or with all
-/// else, if everything is compared `as_whole`. `alike` gets what of the location's own waits does not
-/// count: the other one waited for the same one as well. What the other one did before the two met
-/// by themselves is set against what ended first, whatever it is.
+/// first. So is each other kind of stretch. Calls and functions are compared one by one; or with all else, if everything is compared
+/// `as_whole`. `alike` gets the waits that both had.
 pub fn of(
     activities: &Activities,
     own: &[(u32, i64)],
@@ -93,23 +89,20 @@ pub fn of(
     excess.resize(begin + own.len(), More::default());
     times.resize(first + own.len(), 0);
     let mut end = 0;
-    // Which of `alike` are of this wait, and how many activities ended before each of them.
-    let (waits, mut places) = (alike.len(), SmallVec::<[usize; 4]>::new());
     for &(activity, time) in own {
         let theirs = other.of(activities.shared[activity as usize]);
         let of = &activities.list[activity as usize];
-        let more = time - theirs;
         if !of.kind.is_cause() {
-            if of.kind == Kind::Waited {
+            if of.kind == Kind::Waited && theirs > 0 {
                 alike.push(Alike {
                     activity,
                     all: time,
                     both: theirs.min(time),
                 });
-                places.push(end);
             }
             continue;
         }
+        let more = time - theirs;
         // Without a branch: what took longer is hard to predict.
         excess[begin + end] = More {
             activity,
@@ -126,38 +119,18 @@ pub fn of(
     for ((elsewhere, whole), other) in elsewhere.iter_mut().zip(wholes).zip(other.wholes) {
         *elsewhere -= (whole - other).clamp(0, *elsewhere);
     }
-    let mut before = other.wholes[BEFORE];
-    let mut places = places.into_iter().zip(&mut alike[waits..]).peekable();
     let mut kept = begin;
-    for at in 0..=end {
-        while let Some((_, alike)) = places.next_if(|(place, _)| *place == at) {
-            let set = before.min(alike.all - alike.both);
-            alike.both += set;
-            before -= set;
-        }
-        if at == end {
-            break;
-        }
-        let mut more = excess[begin + at];
+    for at in begin..begin + end {
+        let mut more = excess[at];
         if let Some(whole) = whole(more.activity) {
             let set = elsewhere[whole].min(more.time);
             more.time -= set;
             elsewhere[whole] -= set;
         }
-        let set = before.min(more.time);
-        more.time -= set;
-        before -= set;
         excess[kept] = more;
-        times[first + kept - begin] = times[first + at];
+        times[first + kept - begin] = times[first + at - begin];
         kept += usize::from(more.time > 0);
     }
-    drop(places);
-    let mut told = waits;
-    for at in waits..alike.len() {
-        alike[told] = alike[at];
-        told += usize::from(alike[at].both > 0);
-    }
-    alike.truncate(told);
     excess.truncate(kept);
     times.truncate(first + kept - begin);
     (excess.len() - begin) as u32

@@ -13,14 +13,12 @@ pub struct Sums {
     pub spent: Vec<i64>,
     /// Waiting so far, ns.
     pub waited: i64,
-    /// When that was, ns.
-    pub time: i64,
 }
 
 impl Sums {
     /// Becomes the same as others, in the memory that is there.
     pub fn copy(&mut self, other: &Sums) {
-        (self.order, self.waited, self.time) = (other.order, other.waited, other.time);
+        (self.order, self.waited) = (other.order, other.waited);
         self.spent.clear();
         self.spent.extend_from_slice(&other.spent);
     }
@@ -30,9 +28,7 @@ impl Sums {
     pub fn begin_at(&mut self, left: i64, call: &Closed) {
         let spent = &mut self.spent[call.number as usize];
         let later = call.leave.saturating_sub(left).min(call.inside);
-        let later = later.clamp(0, *spent);
-        *spent -= later;
-        self.time -= later;
+        *spent -= later.clamp(0, *spent);
     }
 }
 

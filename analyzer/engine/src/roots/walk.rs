@@ -143,10 +143,8 @@ pub struct Walker<'a> {
     folds: bool,
     /// Whether the open call waited for nobody known.
     waits_alone: bool,
-    /// Waits of the open call for somebody known: activities, and ns.
+    /// Waits of the open call for somebody for whom others may have waited: activities, and ns.
     alike: SmallVec<[(u32, i64); 2]>,
-    /// How many are told apart by whom they are for.
-    told_apart: u32,
     /// Looks waited until then, ns, and that much more than the links so far tell.
     looked_on: (i64, i64),
     /// Whether its start-up is over, and when the first rank's was, ns.
@@ -215,7 +213,6 @@ impl<'a> Walker<'a> {
             met_all: None,
             folds,
             waits_alone: false,
-            told_apart: 0,
             alike: SmallVec::new(),
             looked_on: (i64::MIN, 0),
             has_begun: false,
@@ -466,10 +463,7 @@ impl<'a> Walker<'a> {
         self.sums.waited = self.sums.waited.saturating_add(waited);
         for (number, time) in self.alike.drain(..) {
             add(&mut self.sums.spent, number, time);
-            // What it waits for comes before the rest of the call.
-            note_end(&mut self.ended, number, leave - 1);
         }
-        self.sums.time = leave;
         let order = self.sums.order;
         let call = Closed {
             number,

@@ -280,9 +280,6 @@ parcels! {
     }
 }
 
-/// What is compared as a whole, ns: computation, or all time that is none of the following; between
-/// calls off the processor by itself, off it since others had it, and in the kernel; and [`BEFORE`].
-pub type Wholes = [i64; 5];
-
-/// Time before the two of a wait met by themselves.
-pub const BEFORE: usize = 4;
+/// What is compared as a whole, ns: computation, or all time that is none of the following; and between
+/// calls off the processor by itself, off it since others had it, and in the kernel.
+pub type Wholes = [i64; 4];

@@ -6,14 +6,11 @@ use laggard_trace::flags;
 
 use super::{Late, Times, Waited, Walker};
 use crate::basics::ends::NONE;
-use crate::roots::activities::Activity;
+use crate::roots::activities::{Activity, site};
 use crate::roots::members::Members;
 use crate::roots::synced::{Partner, Sums};
 use crate::stream::rows::Row;
 use crate::wire::links::{Blame, Link, Wholes};
-
-/// Late locations whose waits are told apart; more would take memory for each of their partners.
-const TOLD_APART: u32 = 64;
 
 impl Walker<'_> {
     /// The open call was late for another location.
@@ -80,19 +77,18 @@ impl Walker<'_> {
         }
         self.last.0 = self.last.0.max(link.time);
         let order = self.sums.order + 1;
-        let row = self.thread.rows.get(link.signature as usize);
-        let alike = self.alike(link);
         if link.late_rank == NONE {
             self.waits_alone = true;
             self.waits.push(Waited {
                 order,
                 index,
                 is_known: true,
-                alike,
+                alike: NONE,
                 ..Waited::default()
             });
             return;
         }
+        let row = self.thread.rows.get(link.signature as usize);
         let is_met = link.left != i64::MAX;
         if is_met {
             self.left = self.left.min(link.left);
@@ -101,22 +97,11 @@ impl Walker<'_> {
         {
             self.all_there = self.all_there.max(*leave);
         }
-        // Time until the two met by themselves, after their group had met.
-        let mut before = 0;
         let since = match row.and_then(team) {
             // Only the root of a rooted one meets all.
             Some(group) if is_met && self.folds && row.is_some_and(Row::is_meeting) => {
                 self.met_group = true;
-                let partner = self.partner(link.late_rank, link.late_thread);
-                let met = self.synced.with_group(group);
-                let alone = self.synced.with(partner, members);
-                match alone.order > met.order {
-                    true => {
-                        before = alone.time - met.time;
-                        alone
-                    }
-                    false => met,
-                }
+                self.synced.with_group(group)
             }
             _ => {
                 let from_own_leave = !self.folds
@@ -132,11 +117,13 @@ impl Walker<'_> {
                 self.synced.with(partner, members)
             }
         };
-        let mut times = difference(&self.sums, since, &mut self.times);
-        if before > 0 {
-            let number = self.activities.number(Activity::BEFORE);
-            self.times.push((number, before));
-            times.end += 1;
+        let times = difference(&self.sums, since, &mut self.times);
+        let mut alike = NONE;
+        if self.folds && row.is_some_and(waits_alike) {
+            let call = site(self.thread, link.signature);
+            let late = (link.late_rank, link.late_thread);
+            alike = self.activities.number(Activity::waited(call, late));
+            self.alike.push((alike, link.share));
         }
         let list = &self.activities.list;
         let own = &self.times[times.start as usize..];
@@ -154,25 +141,6 @@ impl Walker<'_> {
             wholes,
             alike,
         });
-    }
-
-    /// The activity of a wait: others may have waited for the same one. `NONE` if that is not known, or
-    /// not compared.
-    fn alike(&mut self, link: &Link) -> u32 {
-        if !self.folds || link.late_rank == NONE {
-            return NONE;
-        }
-        let waited = Activity::waited((link.late_rank, link.late_thread));
-        let number = match self.activities.known(&waited) {
-            Some(number) => number,
-            None if self.told_apart == TOLD_APART => return NONE,
-            None => {
-                self.told_apart += 1;
-                self.activities.number(waited)
-            }
-        };
-        self.alike.push((number, link.share));
-        number
     }
 
     /// Who a thread of a rank is to this location.
@@ -216,6 +184,11 @@ pub fn team(row: &Row) -> Option<u32> {
     let is_alike = row.is_meeting() || row.shape == Shape::OneToAll;
     let is_team = row.has(flags::COLLECTIVE) && row.group != NONE && is_alike;
     is_team.then_some(row.group)
+}
+
+/// Whether others may have waited in the same call for the same late one, and do not meet by that.
+fn waits_alike(row: &Row) -> bool {
+    row.has(flags::COLLECTIVE) && matches!(row.shape, Shape::OneToAll | Shape::Prefix)
 }
 
 /// Whether a collective has a root.
