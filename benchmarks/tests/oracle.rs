@@ -466,7 +466,7 @@ fn collectives_cost_agents_by_instances() {
     });
     let [(few, bytes_of_few), (many, bytes_of_many)] = costs;
     assert!(few > 0 && bytes_of_few > 0, "{costs:?}");
-    assert!(many <= few * 3 / 2, "{costs:?}");
+    assert!(many <= few * 2, "{costs:?}");
     assert!(bytes_of_many <= bytes_of_few * 2, "{costs:?}");
 }
 
