@@ -94,7 +94,7 @@ pub fn page(page: &Page) -> Markup {
 
 /// The style of the page.
 fn style() -> String {
-    let colours = [
+    let colours = palette::properties(&[
         ("computation", palette::COMPUTATION),
         ("communication", palette::COMMUNICATION),
         ("synchronization", palette::SYNCHRONIZATION),
@@ -102,9 +102,8 @@ fn style() -> String {
         ("off", palette::OTHER_WAITING),
         ("several", palette::OTHER),
         ("lost", palette::WAITING),
-    ];
-    let colours = colours.map(|(kind, colour)| format!("--{kind}: {};", palette::hex(colour)));
-    format!(":root {{ {} }}\n{STYLE}", colours.join(" "))
+    ]);
+    format!("{colours}\n{STYLE}")
 }
 
 /// The content security policy: browsers may show the page and its embedded pictures, and run

@@ -40,6 +40,13 @@ pub fn hex((r, g, b): Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
+/// The colours as custom properties of a style sheet: `:root { --name: #rrggbb; … }`.
+pub fn properties(colours: &[(&str, Rgb)]) -> String {
+    let one = |(name, colour): &(&str, Rgb)| format!("--{name}: {};", hex(*colour));
+    let all: Vec<String> = colours.iter().map(one).collect();
+    format!(":root {{ {} }}", all.join(" "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,13 +39,12 @@ pub async fn file(Path((_, name)): Path<(String, String)>) -> Response {
 
 /// The style, with the colours that all pictures have.
 fn style() -> String {
-    let colours = [
+    let colours = palette::properties(&[
         ("computation", palette::COMPUTATION),
         ("communication", palette::COMMUNICATION),
         ("synchronization", palette::SYNCHRONIZATION),
         ("io", palette::IO),
         ("waiting", palette::WAITING),
-    ];
-    let colours = colours.map(|(name, rgb)| format!("--{name}: {};", palette::hex(rgb)));
-    format!(":root {{ {} }}\n{STYLE}", colours.concat())
+    ]);
+    format!("{colours}\n{STYLE}")
 }
