@@ -598,6 +598,79 @@ fn what_the_late_one_alone_waited_for_counts() {
     assert_eq!(after_a_broadcast(21), expected);
 }
 
+/// Rank 0 gives the others work 40 ms late. One of them takes 10 ms longer than the others before all
+/// meet: these wait for it, not for rank 0, which was as late for all of them and for itself.
+#[test]
+fn who_had_to_wait_like_all_others_is_late_by_what_it_did_itself() {
+    let mut all = ranks(4);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    for worker in 1..4 {
+        all[0].send(20, worker, 0, 41 * MS, 41 * MS);
+        all[worker as usize].recv(30, 0, 0, 2 * MS, 41 * MS);
+    }
+    for (rank, enter) in all.iter_mut().zip([41, 52, 42, 42]) {
+        rank.collective(40, number::MPI_Barrier, 0, enter * MS, 53 * MS);
+        rank.call(50, finalize(), 54 * MS, 55 * MS);
+    }
+    let found = roots(&analyze(all));
+    let of = |key: Key| found.get(&key).copied().unwrap_or_default();
+    let ms = |(direct, indirect): (f64, f64)| (1e3 * direct, 1e3 * indirect);
+    let (direct, indirect) = ms(of(("computation", 1, 20)));
+    assert!((direct - 117.0).abs() < 0.1 && indirect < 0.1, "{found:?}");
+    let (direct, indirect) = ms(of(("computation", 30, 40)));
+    assert!((direct - 31.0).abs() < 1.1 && indirect < 0.1, "{found:?}");
+}
+
+/// Rank 0 sends a message all 10 ms; rank 1 has each 2 ms later, and computes for 5 ms. If it `answers`,
+/// rank 0 waits for that. Rank 2 computes as much as rank 1, and then all meet. Returns what the
+/// receives of rank 1 are charged with, and the computation of rank 0, ms.
+fn flow(answers: bool) -> (f64, f64) {
+    let mut all = ranks(3);
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+    }
+    let (mut sender, mut receiver) = (MS, MS);
+    for _ in 0..10 {
+        let sent = sender + 10 * MS;
+        all[0].send(20, 1, 0, sent, sent);
+        all[1].recv(30, 0, 0, receiver, sent + 2 * MS);
+        (sender, receiver) = (sent, sent + 7 * MS);
+        if answers {
+            all[1].send(35, 0, 0, receiver, receiver);
+            all[0].recv(25, 1, 0, sender, receiver);
+            sender = receiver;
+        }
+    }
+    let end = receiver + MS;
+    for (rank, enter) in all.iter_mut().zip([sender, receiver, 51 * MS]) {
+        rank.collective(40, number::MPI_Barrier, 0, enter, end);
+        rank.call(50, finalize(), end + MS, end + 2 * MS);
+    }
+    let found = roots(&analyze(all));
+    let ms = |key| {
+        let (direct, indirect) = found.get(&key).copied().unwrap_or_default();
+        1e3 * (direct + indirect)
+    };
+    let of_sender = [1, 20, 25].map(|line| ms(("computation", line, 20)));
+    let round = |ms: f64| (10.0 * ms).round() / 10.0;
+    (round(ms(("call", 30, 0))), round(of_sender.iter().sum()))
+}
+
+/// A message is under way while its receiver waits. If the sender is behind all along, that is hidden
+/// once it is not: it goes with the waiting.
+#[test]
+fn transfers_go_with_the_waiting_for_who_is_behind() {
+    assert_eq!(flow(false), (0.0, 96.6));
+}
+
+/// The sender waits for the receiver: each transfer takes time in any case.
+#[test]
+fn transfers_between_two_that_wait_for_each_other_cost_time() {
+    assert_eq!(flow(true), (30.0, 175.0));
+}
+
 /// Each of `count` ranks waits for a message that the one before it sends only after such a wait, all
 /// at 10 ms, so that nobody is the first.
 fn circle(all: &mut [Calls], count: usize) {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::program::{At, Done, Key, Machine, Wait, With};
+use crate::program::{At, Done, Key, Machine, Meet, Wait, With};
 
 /// ns by activity.
 pub type Times = BTreeMap<Key, i64>;
@@ -13,27 +13,32 @@ pub type Times = BTreeMap<Key, i64>;
 enum Whom {
     Rank(usize),
     Group(usize),
+    /// A rank, in no group.
+    Alone(usize),
 }
 
 /// What a rank did since it met others.
 struct Since {
+    /// Its waits, too.
     times: Times,
     /// Its calls after that.
     after: std::ops::Range<usize>,
 }
 
-/// What a rank did from its last meeting with others until a call.
-fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
+/// The last meeting of a rank with others before a call.
+fn meeting(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Meet> {
     let calls = &machine.done[rank];
     let is_met = |with: With| match (with, whom) {
-        (With::All, _) => true,
+        (With::All, Whom::Rank(_) | Whom::Group(_)) => true,
         (With::Rank(with), Whom::Rank(rank)) => with == rank,
         (With::Group(group), Whom::Rank(rank)) => machine.groups[group].contains(&rank),
         (With::Group(with), Whom::Group(group)) => with == group,
-        (With::Rank(_), Whom::Group(_)) => false,
+        (With::Rank(with), Whom::Alone(rank)) => with == rank,
+        (With::Rank(_), Whom::Group(_)) | (_, Whom::Alone(_)) => false,
     };
     let meets = calls[..until].iter().flat_map(|call| &call.meets);
-    let last = meets.filter(|meet| is_met(meet.with)).max_by_key(|meet| {
+    let meets = meets.filter(|meet| is_met(meet.with));
+    let last = meets.clone().max_by_key(|meet| {
         let which = match meet.with {
             With::Group(_) => 0,
             With::Rank(_) => 1,
@@ -41,12 +46,50 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
         };
         (meet.at, meet.left.is_none(), which)
     });
-    let last = last.expect("all meet in the start-up");
+    let last = last?;
+    // Who waited for this one in the same call, too, is not ahead of it.
+    let same = meets.filter(|meet| (meet.with, meet.at) == (last.with, last.at));
+    Some(Meet {
+        later: same.map(|meet| meet.later).min().unwrap_or(0),
+        ..last.clone()
+    })
+}
+
+/// What counts as waiting after the late ones had come: what a rank leaves later than the sender of a
+/// message, up to as much as it did when the two met last, in such a wait.
+pub fn count_transfers(machine: &mut Machine) {
+    for rank in 0..machine.done.len() {
+        for at in 0..machine.done[rank].len() {
+            let [wait] = &machine.done[rank][at].waits[..] else {
+                continue;
+            };
+            let late = wait.late.0;
+            let meets = machine.done[rank].iter().flat_map(|call| &call.meets);
+            let mut meets = meets.filter(|meet| meet.at == at && meet.with == With::Rank(late));
+            let later = meets.clone().map(|meet| meet.later).max().unwrap_or(0);
+            if meets.next().is_none() || later == 0 {
+                continue;
+            }
+            let last = meeting(machine, rank, Whom::Rank(late), at);
+            let before = last.map_or(0, |last| last.later);
+            machine.done[rank][at].waits[0].transfer = later.min(before);
+        }
+    }
+}
+
+/// What a rank did from its last meeting with others until a call.
+fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Since> {
+    let calls = &machine.done[rank];
+    let last = meeting(machine, rank, whom, until)?;
     let mut times = Times::new();
     let met = &calls[last.at];
     let left = last.left.unwrap_or(met.leave).min(met.leave);
-    let later = ((met.leave - left) as i64).min(met.inside());
+    let later = (met.leave - left) as i64 - met.transfer();
+    let later = later.clamp(0, met.inside());
     *times.entry(("call", met.line, 0)).or_default() += later;
+    for (_, wait) in waits(machine, rank, last.at + 1..until) {
+        *times.entry(waited(wait)).or_default() += wait.share + wait.transfer;
+    }
     for at in last.at + 1..=until {
         let (before, call) = (&calls[at - 1], &calls[at]);
         for (key, time) in call.gap(before) {
@@ -57,27 +100,41 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Since {
         }
     }
     times.retain(|_, time| *time > 0);
-    Since {
+    Some(Since {
         times,
         after: last.at + 1..until,
-    }
+    })
+}
+
+fn met(since: Option<Since>) -> Since {
+    since.expect("all meet in the start-up")
 }
 
 /// The activities before a call, in the order in which they ended last.
 fn ended(calls: &[Done], until: usize) -> Vec<Key> {
     let mut order: Vec<Key> = Vec::new();
-    let mut end = |key: Key| {
-        order.retain(|other| *other != key);
-        order.push(key);
+    // Of those that end at the same time, the one that was first.
+    let mut known: Vec<Key> = Vec::new();
+    let mut end = |mut keys: Vec<Key>| {
+        for key in &keys {
+            known.extend((!known.contains(key)).then_some(*key));
+        }
+        keys.sort_by_key(|key| known.iter().position(|known| known == key));
+        for key in keys {
+            order.retain(|other| *other != key);
+            order.push(key);
+        }
     };
     for at in 0..=until {
         if let Some(before) = at.checked_sub(1).map(|at| &calls[at]) {
-            let gap = calls[at].gap(before);
-            let parts = gap.iter().filter(|(_, time)| *time > 0);
-            parts.for_each(|(key, _)| end(*key));
+            let gap = calls[at].gap(before).into_iter();
+            end(gap
+                .filter_map(|(key, time)| (time > 0).then_some(key))
+                .collect());
         }
         if at < until {
-            end(("call", calls[at].line, 0));
+            end(calls[at].waits.iter().map(waited).collect());
+            end(vec![("call", calls[at].line, 0)]);
         }
     }
     order
@@ -113,6 +170,7 @@ fn whole((kind, ..): &Key, as_whole: bool) -> Option<usize> {
         "blocked" => Some(1),
         "preempted" => Some(2),
         "kernel" => Some(3),
+        "waited" => None,
         kind => (as_whole || kind == "computation").then_some(0),
     }
 }
@@ -144,14 +202,13 @@ fn waits(
     })
 }
 
-/// Waits that others may have had, too: by the waiting call and the late rank.
-fn alike(machine: &Machine, (rank, at): At, wait: &Wait) -> Option<(u32, usize)> {
-    let call = &machine.done[rank][at];
-    call.waits_alike.then_some((call.line, wait.late.0))
+/// A wait as an activity: others may have waited for the same one.
+fn waited(wait: &Wait) -> Key {
+    ("waited", 0, wait.late.0 as u32)
 }
 
-/// How much longer the late one of a team did something than the others, and its waits that
-/// these did not have, too.
+/// How much longer the late one of a team did something than the others, and how much of its waits
+/// counts: what these waited for the same one does not.
 fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Counted>) {
     let &((first, at), _, wait) = &team[0];
     let (late, call) = wait.late;
@@ -161,26 +218,44 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
         None => (Whom::Rank(first), None),
     };
     let (mut means, mut all) = (Times::new(), [0; 4]);
-    let mut theirs: BTreeMap<(u32, usize), i64> = BTreeMap::new();
-    for &((rank, at), ..) in team {
-        let own = since(machine, rank, for_all.unwrap_or(Whom::Rank(late)), at);
-        let sums = all.iter_mut().zip(wholes(&own.times, as_whole));
+    let own = met(since(machine, late, of_late, call));
+    let mut add = |times: &Times| {
+        let sums = all.iter_mut().zip(wholes(times, as_whole));
         sums.for_each(|(all, own)| *all += own);
-        for (key, time) in own.times {
-            *means.entry(key).or_default() += time;
+        for (key, time) in times {
+            *means.entry(*key).or_default() += time;
         }
-        for ((at, _), wait) in waits(machine, rank, own.after).filter(|_| as_whole) {
-            if let Some(key) = alike(machine, at, wait) {
-                *theirs.entry(key).or_default() += wait.share;
+    };
+    for &((rank, at), ..) in team {
+        let Some(group) = for_all else {
+            add(&met(since(machine, rank, Whom::Rank(late), at)).times);
+            continue;
+        };
+        let all = met(since(machine, rank, group, at));
+        let alone = since(machine, rank, Whom::Alone(late), at);
+        let Some(alone) = alone.filter(|alone| alone.after.start > all.after.start) else {
+            add(&all.times);
+            continue;
+        };
+        // Since then they have met by themselves: what the late one did until then is the same for both.
+        add(&alone.times);
+        let later = since(machine, late, Whom::Alone(rank), call);
+        if let Some(later) = later.filter(|later| later.after.start > own.after.start) {
+            let mut before = own.times.clone();
+            for (key, time) in &mut before {
+                *time -= later.times.get(key).copied().unwrap_or(0);
             }
+            before.retain(|_, time| *time > 0);
+            add(&before);
         }
     }
     let count = team.len() as i64;
     means.values_mut().for_each(|time| *time /= count);
-    let own = since(machine, late, of_late, call);
     let mut excess = own.times.clone();
     for (key, time) in &mut excess {
-        *time = (*time - means.get(key).copied().unwrap_or(0)).max(0);
+        if as_whole || key.0 != "waited" {
+            *time = (*time - means.get(key).copied().unwrap_or(0)).max(0);
+        }
     }
     // What the others did elsewhere is set against what ended first.
     let mut elsewhere = wholes(&excess, as_whole);
@@ -195,20 +270,14 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
             elsewhere[whole] -= set;
         }
     }
-    let own = || waits(machine, late, own.after.clone());
-    let mut sums: BTreeMap<(u32, usize), i64> = BTreeMap::new();
-    for ((at, _), wait) in own() {
-        if let Some(key) = alike(machine, at, wait) {
-            *sums.entry(key).or_default() += wait.share;
-        }
-    }
-    let counted = own().map(|(of, wait)| {
-        let key = alike(machine, of.0, wait);
-        let both = key.and_then(|key| Some((theirs.get(&key)? / count, sums[&key])));
-        let part = both.map_or(1.0, |(both, all)| 1.0 - both.min(all) as f64 / all as f64);
-        (of, part * wait.share as f64)
+    let counted = waits(machine, late, own.after.clone()).map(|(of, wait)| {
+        let key = waited(wait);
+        let part = excess[&key] as f64 / own.times[&key] as f64;
+        (of, part * (wait.share + wait.transfer) as f64)
     });
-    (excess, counted.collect())
+    let counted = counted.collect();
+    excess.retain(|key, _| key.0 != "waited");
+    (excess, counted)
 }
 
 /// Waits of a class, ns.
@@ -305,7 +374,7 @@ impl Costs {
             cost.1 += all_carried * time as f64 / whole;
         }
         *carried.entry(wait.class).or_default() += direct;
-        for (its, time) in its_waits {
+        for (its, time) in its_waits.into_iter().filter(|(_, time)| *time > 0.0) {
             let (of_wait, most) = put.entry(its).or_default();
             for (class, amount) in &carried {
                 *of_wait.entry(class).or_default() += amount * time / whole;
@@ -313,7 +382,8 @@ impl Costs {
             // Alone, the last one is charged as Scalasca does: waits propagate in messages.
             if as_whole || ["late_sender", "late_receiver"].contains(&wait.class) {
                 let ((rank, at), number) = its;
-                let all = machine.done[rank][at].waits[number].share as f64;
+                let wait = &machine.done[rank][at].waits[number];
+                let all = (wait.share + wait.transfer) as f64;
                 *most = most.max(time / all * direct / whole / team.len() as f64);
             }
         }

@@ -13,7 +13,7 @@ use laggard_report::{Report, RootSite};
 use laggard_whatif::predict;
 use proptest::prelude::*;
 
-use crate::definition::{Costs, on_path, path};
+use crate::definition::{Costs, count_transfers, on_path, path};
 use crate::program::{Key, Kind, Machine, Step, run, steps};
 
 fn key(activity: &str, line: u32, until: Option<&RootSite>) -> Key {
@@ -155,6 +155,7 @@ fn check_path(machine: &Machine, report: &Report, by_call_path: bool) -> Result<
 
 fn check(count: usize, steps: &[Step], charge_last: bool) -> Result<(), TestCaseError> {
     let mut machine = run(count, steps, !charge_last);
+    count_transfers(&mut machine);
     let mut options = AnalyzeOptions {
         charge_last,
         ..AnalyzeOptions::default()

@@ -22,6 +22,8 @@ pub type At = (usize, usize);
 pub struct Wait {
     /// ns
     pub share: i64,
+    /// What counts as waiting after the late one had come, ns.
+    pub transfer: i64,
     pub late: At,
     /// The class of the wait.
     pub class: &'static str,
@@ -43,6 +45,8 @@ pub struct Meet {
     pub at: usize,
     /// When the first of them left, ns; `None`: what counts is what the rank did after the call.
     pub left: Option<u64>,
+    /// If the rank waited for a message of the other one: how much later it left, ns.
+    pub later: i64,
 }
 
 /// A call.
@@ -59,8 +63,6 @@ pub struct Done {
     beyond: i64,
     /// Whether it is a collective whose members wait for the same, and whether for all.
     pub team: Option<(usize, bool)>,
-    /// Whether others may have waited in it for the same one, and did not meet by that.
-    pub waits_alike: bool,
     /// The meetings that are known when it ends.
     pub meets: Vec<Meet>,
 }
@@ -83,9 +85,14 @@ impl Done {
         self.waits.iter().map(|wait| wait.share).sum()
     }
 
+    /// What counts as waiting after the late one had come, ns.
+    pub fn transfer(&self) -> i64 {
+        self.waits.iter().map(|wait| wait.transfer).sum()
+    }
+
     /// ns in it, without its waiting.
     pub fn inside(&self) -> i64 {
-        (self.leave - self.enter) as i64 - self.waited() - self.beyond
+        (self.leave - self.enter) as i64 - self.waited() - self.transfer() - self.beyond
     }
 }
 
@@ -348,7 +355,6 @@ impl Machine {
             waits,
             beyond: 0,
             team: None,
-            waits_alike: false,
             meets: Vec::new(),
         });
         self.now[rank] = at.1;
@@ -358,7 +364,12 @@ impl Machine {
     /// A rank met others in its last call, or, as that one tells, in an earlier one.
     fn met(&mut self, rank: usize, with: With, at: usize, left: Option<u64>) {
         let last = self.done[rank].last_mut().expect("a call");
-        last.meets.push(Meet { with, at, left });
+        last.meets.push(Meet {
+            with,
+            at,
+            left,
+            later: 0,
+        });
     }
 
     /// The two of a wait met: one in its last call, where it may have looked last at some time, the
@@ -374,7 +385,17 @@ impl Machine {
             true => look.unwrap_or(own.leave),
             false => look.map_or(left, |end| left.min(end)),
         };
+        let last = &self.done[rank][at];
+        let waits_for = |wait: &Wait| wait.late == late && wait.class == "late_sender";
+        let is_sent = look.is_none() && self.shares && last.waits.iter().any(waits_for);
+        let later = match is_sent {
+            true => (last.leave.saturating_sub(self.done[late.0][late.1].leave) as i64)
+                .min(last.inside()),
+            false => 0,
+        };
         self.met(rank, With::Rank(late.0), at, Some(own));
+        let meets = &mut self.done[rank][at].meets;
+        meets.last_mut().expect("a meeting").later = later;
         self.met_by(rank, late, left);
     }
 
@@ -384,6 +405,7 @@ impl Machine {
             with: With::Rank(rank),
             at: late.1,
             left: Some(left),
+            later: 0,
         });
     }
 
@@ -463,7 +485,12 @@ impl Machine {
             return;
         }
         let own = self.done[rank].last_mut().expect("a call");
-        own.waits.push(Wait { share, late, class });
+        own.waits.push(Wait {
+            share,
+            transfer: 0,
+            late,
+            class,
+        });
         self.met_late(rank, late, None);
     }
 
@@ -502,7 +529,6 @@ impl Machine {
             let is_broadcast = matches!(kind, Kind::Broadcast(_));
             let is_team = self.shares && (needs_all(kind) || is_broadcast);
             self.done[rank][at].team = is_team.then_some((group, needs_all(kind)));
-            self.done[rank][at].waits_alike = is_broadcast || matches!(kind, Kind::Scan);
         }
         for (local, &rank) in members.iter().enumerate() {
             let at = self.done[rank].len() - 1;
@@ -692,6 +718,7 @@ impl Machine {
         for request in requests {
             let one = |share, party: &Party, class| Wait {
                 share,
+                transfer: 0,
                 late: party.at,
                 class,
             };
@@ -834,6 +861,7 @@ fn divided(late: &[Party], from: u64, until: u64, class: &'static str) -> Vec<Wa
         .iter()
         .map(|party| Wait {
             share: 0,
+            transfer: 0,
             late: party.at,
             class,
         })

@@ -12,6 +12,7 @@ use crate::roots::counters::Numbers;
 use crate::roots::functions::Functions;
 use crate::stream::rows::{Row, TimeClass};
 use crate::stream::thread::Thread;
+use crate::wire::links::Wholes;
 
 /// A call: its number, and its call path.
 pub type Site = (u16, PathKey);
@@ -122,12 +123,21 @@ impl Activity {
         }
     }
 
-    /// Waits of a call for a thread of a world rank.
-    pub fn waited(call: Site, (rank, thread): (u32, u32)) -> Activity {
+    /// Waits for a thread of a world rank.
+    pub fn waited((rank, thread): (u32, u32)) -> Activity {
         Activity {
             kind: Kind::Waited,
-            begin: call,
+            begin: Site::default(),
             until: (0, [rank.into(), thread.into()]),
+        }
+    }
+
+    /// That a rank met the late one by itself, after their group had met.
+    pub fn met_alone(rank: u32) -> Activity {
+        Activity {
+            kind: Kind::Waited,
+            begin: Site::default(),
+            until: (1, [rank.into(), 0]),
         }
     }
 
@@ -219,6 +229,24 @@ impl Activities {
             self.list.push(activity);
             self.list.len() as u32 - 1
         })
+    }
+
+    /// The number of an activity that there is.
+    #[inline]
+    pub fn known(&self, activity: &Activity) -> Option<u32> {
+        self.numbers.get(activity).copied()
+    }
+
+    /// Sums of times by activity.
+    #[inline]
+    pub fn wholes(&self, times: &[(u32, i64)], as_whole: bool) -> Wholes {
+        let mut wholes = Wholes::default();
+        for (number, time) in times {
+            if let Some(whole) = self.list[*number as usize].whole(as_whole) {
+                wholes[whole] += time;
+            }
+        }
+        wholes
     }
 
     /// The activity of a call.
@@ -438,14 +466,19 @@ impl Shared {
     /// Numbers the new activities of a location.
     pub fn add(&mut self, activities: &mut Activities, as_whole: bool) {
         for activity in &activities.list[activities.shared.len()..] {
-            let key = activity.key();
-            let number = *self.numbers.entry(key).or_insert_with(|| {
-                self.keys.push(key);
-                self.wholes.push(activity.whole(as_whole));
-                self.keys.len() as u32 - 1
-            });
+            let number = self.number(activity, as_whole);
             activities.shared.push(number);
         }
+    }
+
+    /// The number of an activity.
+    pub fn number(&mut self, activity: &Activity, as_whole: bool) -> u32 {
+        let key = activity.key();
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.keys.push(key);
+            self.wholes.push(activity.whole(as_whole));
+            self.keys.len() as u32 - 1
+        })
     }
 
     /// The number of an activity, if a location of this agent has it.

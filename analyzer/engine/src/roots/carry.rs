@@ -490,7 +490,8 @@ impl Lane {
         let mut costs = Costs::new();
         for charge in &self.charges {
             let (rate, _) = charge.of(wait);
-            let amount = (rate * wait.share.max(0) as u128) >> POINT;
+            let time = wait.share.max(0) as u128 + u128::from(wait.transfer);
+            let amount = (rate * time) >> POINT;
             let cost = Cost {
                 victim: charge.victim,
                 amount: i64::try_from(amount).unwrap_or(i64::MAX),

@@ -1,20 +1,17 @@
 //! Both sides of a wait, compared at the agent of the late party.
 
-use std::ops::Range;
-
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
-use crate::roots::activities::{Activity, Kind, Shared, site};
+use crate::roots::activities::{Activity, Kind, site};
 use crate::roots::counters::{self, InCounters};
 use crate::roots::excess::{self, Other};
 use crate::roots::functions::InFunctions;
 use crate::roots::samples;
+use crate::roots::sides::Sides;
 use crate::roots::sweep::Sweep;
-use crate::roots::walk::{Late, Walker};
-use crate::wire::links::{Alike, Blame, Kept, Link, More, Side, Source, Spending, Wait, Wholes};
-use crate::wire::parcels::exchange;
+use crate::roots::walk::{Late, Times};
+use crate::wire::links::{Alike, Blame, Kept, Link, More, Source, Wait};
 
 impl Sweep<'_> {
     /// Keeps the waits that were found; those without a late party end what is put on them.
@@ -28,46 +25,13 @@ impl Sweep<'_> {
                     share: links[wait.index as usize].share,
                     pattern: links[wait.index as usize].pattern,
                     alike: wait.alike,
+                    transfer: wait.transfer,
                     index,
                     lane,
                     agent,
                 });
             }
         }
-    }
-
-    /// What the waiting locations did, by agent and number of what it told. Those that fold are
-    /// added up. `told` is by wait; `waits` are the numbers of waits by agent and number.
-    pub(super) fn sides(
-        &self,
-        told: &[(u32, u32)],
-        waits: Vec<Vec<u32>>,
-        counts: &[u32],
-    ) -> Vec<Sides> {
-        let job = self.search.job;
-        let me = job.agent();
-        let mut out: Vec<Sides> = waits.into_iter().map(Sides::expect).collect();
-        for (lane, walker) in (0..).zip(&self.walkers) {
-            for (at, wait) in (0..).zip(&walker.waits) {
-                let (agent, index) = told[wait.index as usize];
-                if agent != NONE && wait.is_known {
-                    out[agent as usize].add(index, Place { lane, at });
-                }
-            }
-        }
-        out.iter_mut().for_each(|sides| sides.fold(&self.walkers));
-        let own = std::mem::take(&mut out[me]);
-        let mut spending = out
-            .iter()
-            .map(|sides| sides.pack(&self.walkers, &self.shared))
-            .collect::<Vec<_>>();
-        let received = exchange(job, &mut spending);
-        let sides = received.iter().zip(counts);
-        let mut sides: Vec<Sides> = sides
-            .map(|(parcel, &count)| Sides::unpack(parcel, count, &self.shared))
-            .collect();
-        sides[me] = own;
-        sides
     }
 
     /// Compares the two sides of all waits for locations of this agent. `sources` are by number of
@@ -91,7 +55,7 @@ impl Sweep<'_> {
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
                 let (mut in_functions, mut in_counters) =
                     (InFunctions::default(), InCounters::default());
-                for (blame, times) in &walker.blames {
+                for (blame, times, alone) in &walker.blames {
                     other.clear();
                     let first = known.len();
                     for late in sources[blame.sources as usize] {
@@ -107,9 +71,20 @@ impl Sweep<'_> {
                     }
                     charged.push(blame.sources);
                     let (begin, both) = (more.len(), alike.len());
-                    other.divide();
-                    let times = &walker.times[times.start as usize..times.end as usize];
                     let activities = &walker.activities;
+                    let at =
+                        |times: &Times| &walker.times[times.start as usize..times.end as usize];
+                    for alone in &walker.alone[alone.start as usize..alone.end as usize] {
+                        if other.of(alone.number) > 0 {
+                            let shared = |&(number, time): &(u32, i64)| {
+                                (activities.shared[number as usize], time)
+                            };
+                            let times = at(&alone.times).iter().map(shared);
+                            other.add(times, &alone.wholes, 0);
+                        }
+                    }
+                    other.divide();
+                    let times = at(times);
                     let sums = (&mut more, &mut wholes);
                     let count = excess::of(activities, times, other, as_whole, sums, &mut alike);
                     let both = &alike[both..];
@@ -168,238 +143,5 @@ impl Sweep<'_> {
             kept.sources.extend(known);
         }
         is_charged
-    }
-}
-
-/// What waiting locations did, by number of what was told about their waits.
-#[derive(Default)]
-pub(super) struct Sides {
-    /// By number: where it is, and of how many waits.
-    of: Vec<(Place, u32)>,
-    /// What no walker has.
-    sides: Vec<Elsewhere>,
-    /// Its times: the agent's numbers of activities, and ns.
-    times: Vec<(u32, i64)>,
-    /// Waits that fold, with their numbers.
-    folding: Vec<(u32, Place)>,
-}
-
-impl Sides {
-    /// How many are known.
-    pub(super) fn count(&self) -> u32 {
-        self.of.iter().filter(|(of, _)| of.at != NONE).count() as u32
-    }
-
-    /// So many waits have each number.
-    fn expect(waits: Vec<u32>) -> Sides {
-        let of = waits.into_iter().map(|waits| (Place::NOWHERE, waits));
-        Sides {
-            of: of.collect(),
-            ..Sides::default()
-        }
-    }
-
-    /// Adds the side of a wait.
-    fn add(&mut self, index: u32, place: Place) {
-        match &mut self.of[index as usize] {
-            (known, 1) => *known = place,
-            _ => self.folding.push((index, place)),
-        }
-    }
-
-    /// All waits are there.
-    fn fold(&mut self, walkers: &[Walker<'_>]) {
-        let mut folding = std::mem::take(&mut self.folding);
-        folding.sort_by_key(|(index, _)| *index);
-        let mut sum = Other::default();
-        for same in folding.chunk_by(|a, b| a.0 == b.0) {
-            sum.clear();
-            for (_, place) in same {
-                if let Some((wholes, waits, times)) = self.at(*place, walkers) {
-                    sum.add(times, wholes, waits);
-                }
-            }
-            let (index, begin) = (same[0].0, self.times.len());
-            self.times.extend(sum.times());
-            self.of[index as usize].0 = Place::here(self.sides.len());
-            self.sides.push(Elsewhere {
-                wholes: sum.wholes,
-                waits: sum.waits,
-                times: begin..self.times.len(),
-            });
-        }
-    }
-
-    /// Most waits have one of few sets of activities. Times go column by column.
-    fn pack(&self, walkers: &[Walker<'_>], shared: &Shared) -> Spending {
-        let mut parcel = Spending::default();
-        let mut sets: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
-        let (mut numbers, mut times) = (Vec::new(), Vec::new());
-        // By set: where the times of its waits begin.
-        let mut begins: Vec<Vec<usize>> = Vec::new();
-        for index in 0..self.of.len() as u32 {
-            let Some((_, waits, own)) = self.of(index, walkers) else {
-                continue;
-            };
-            let begin = times.len();
-            numbers.clear();
-            for (number, time) in own {
-                numbers.push(number);
-                times.push(time);
-            }
-            let set = sets.get(&numbers).copied().unwrap_or_else(|| {
-                let next = begins.len() as u32;
-                sets.insert(numbers.clone(), next);
-                for &number in &numbers {
-                    parcel.keys.push(shared.keys[number as usize]);
-                    let whole = shared.wholes[number as usize];
-                    parcel
-                        .wholes
-                        .push(whole.map_or(0, |whole| whole as u32 + 1));
-                }
-                parcel.lengths.push(numbers.len() as u32);
-                begins.push(Vec::new());
-                next
-            });
-            begins[set as usize].push(begin);
-            let count = numbers.len() as u32;
-            parcel.sides.push(Side {
-                index,
-                waits,
-                count,
-            });
-            parcel.sets.push(set);
-        }
-        for (begins, &length) in begins.iter().zip(&parcel.lengths) {
-            for at in 0..length as usize {
-                let column = begins.iter().map(|begin| times[begin + at]);
-                parcel.times.extend(column);
-            }
-        }
-        parcel
-    }
-
-    fn unpack(parcel: &Spending, count: u32, shared: &Shared) -> Sides {
-        let mut of = vec![(Place::NOWHERE, 0); count as usize];
-        let mut sides = Vec::with_capacity(parcel.sides.len());
-        // By set: its waits.
-        let mut sets: Vec<Vec<usize>> = vec![Vec::new(); parcel.lengths.len()];
-        let mut end = 0;
-        for (side, &set) in parcel.sides.iter().zip(&parcel.sets) {
-            let (Some(set), Some((of, _))) =
-                (sets.get_mut(set as usize), of.get_mut(side.index as usize))
-            else {
-                continue;
-            };
-            *of = Place::here(sides.len());
-            set.push(sides.len());
-            let begin = end;
-            end += side.count as usize;
-            sides.push(Elsewhere {
-                wholes: Wholes::default(),
-                waits: side.waits,
-                times: begin..end,
-            });
-        }
-        let mut times = vec![(NONE, 0); end];
-        let mut keys = parcel.keys.iter().zip(&parcel.wholes);
-        let mut columns = &parcel.times[..];
-        for (set, &length) in sets.iter().zip(&parcel.lengths) {
-            for at in 0..length as usize {
-                let column;
-                (column, columns) = columns.split_at(set.len().min(columns.len()));
-                let Some((&key, &whole)) = keys.next() else {
-                    break;
-                };
-                // Activities that no location of this agent has are in the sums of wholes only.
-                let number = shared.find(key).unwrap_or(NONE);
-                for (&side, &time) in set.iter().zip(column) {
-                    let side: &mut Elsewhere = &mut sides[side];
-                    if let Some(of) = times[side.times.clone()].get_mut(at) {
-                        *of = (number, time);
-                    }
-                    let whole = (whole as usize).checked_sub(1);
-                    if let Some(sum) = whole.and_then(|whole| side.wholes.get_mut(whole)) {
-                        *sum = sum.saturating_add(time);
-                    }
-                }
-            }
-        }
-        Sides {
-            of,
-            sides,
-            times,
-            folding: Vec::new(),
-        }
-    }
-
-    /// Sums, of how many waits, and the times by the agent's number of the activity.
-    fn of<'w>(
-        &'w self,
-        index: u32,
-        walkers: &'w [Walker<'_>],
-    ) -> Option<(&'w Wholes, u32, impl Iterator<Item = (u32, i64)> + 'w)> {
-        self.at(self.of.get(index as usize)?.0, walkers)
-    }
-
-    #[inline]
-    fn at<'w>(
-        &'w self,
-        place: Place,
-        walkers: &'w [Walker<'_>],
-    ) -> Option<(&'w Wholes, u32, impl Iterator<Item = (u32, i64)> + 'w)> {
-        let at = place.at as usize;
-        let (wholes, waits, times, shared) = match walkers.get(place.lane as usize) {
-            Some(walker) => {
-                let wait = walker.waits.get(at)?;
-                let times = wait.times.start as usize..wait.times.end as usize;
-                let times = walker.times.get(times)?;
-                (&wait.wholes, 1, times, &walker.activities.shared[..])
-            }
-            None => {
-                let side = self.sides.get(at)?;
-                let times = self.times.get(side.times.clone())?;
-                (&side.wholes, side.waits, times, &[][..])
-            }
-        };
-        // Only walkers number activities on their own.
-        let shared = move |number: u32| shared.get(number as usize).copied().unwrap_or(number);
-        let times = times.iter();
-        Some((
-            wholes,
-            waits,
-            times.map(move |&(number, time)| (shared(number), time)),
-        ))
-    }
-}
-
-/// The side of a wait at another agent, or of several together.
-struct Elsewhere {
-    /// See [`Wholes`].
-    wholes: Wholes,
-    /// Number of waits.
-    waits: u32,
-    /// Place of its times.
-    times: Range<usize>,
-}
-
-/// Where the side of a wait is.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// The walker that has it; `NONE` if none does.
-    lane: u32,
-    /// Its number there; `NONE` if it is unknown.
-    at: u32,
-}
-
-impl Place {
-    const NOWHERE: Place = Place {
-        lane: NONE,
-        at: NONE,
-    };
-
-    fn here(at: usize) -> Place {
-        let at = at as u32;
-        Place { lane: NONE, at }
     }
 }

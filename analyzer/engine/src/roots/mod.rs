@@ -26,6 +26,7 @@ mod members;
 mod path;
 mod phases;
 mod samples;
+mod sides;
 pub mod sums;
 mod sweep;
 mod synced;

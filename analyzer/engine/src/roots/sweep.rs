@@ -8,11 +8,12 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::replay::rank::Rank;
-use crate::roots::activities::Shared;
+use crate::roots::activities::{Activity, Shared};
 use crate::roots::load::Load;
 use crate::roots::map::WaitMap;
 use crate::roots::members::Members;
 use crate::roots::path::Sets;
+use crate::roots::sides::Spoken;
 use crate::roots::sums::Victim;
 use crate::roots::telling::{Exchanged, Team, teams};
 use crate::roots::walk::{Late, Walker};
@@ -31,6 +32,7 @@ pub(super) struct Sweep<'s> {
     pub(super) late: FxHashMap<(u32, u32), u32>,
     pub(super) members: Members,
     pub(super) shared: Shared,
+    pub(super) spoken: Spoken,
     pub(super) victims: Interner<Victim>,
     /// Waits for nobody that is known, by pattern, ns.
     pub(super) untraced: FxHashMap<u16, u128>,
@@ -113,6 +115,7 @@ impl<'s> Sweep<'s> {
             late,
             members,
             shared: Shared::new(search.functions),
+            spoken: Spoken::new(search.job.agents()),
             victims: Interner::default(),
             untraced: FxHashMap::default(),
         }
@@ -158,6 +161,10 @@ impl<'s> Sweep<'s> {
             });
         for walker in &mut self.walkers {
             self.shared.add(&mut walker.activities, self.search.folds);
+            for alone in &mut walker.alone {
+                let met = Activity::met_alone(alone.rank);
+                alone.number = self.shared.number(&met, self.search.folds);
+            }
         }
         self.keep_waits(&links, &told, &mut kept);
         let sides = self.sides(&told, waits, &kept.counts);

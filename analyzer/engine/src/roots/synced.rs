@@ -13,12 +13,14 @@ pub struct Sums {
     pub spent: Vec<i64>,
     /// Waiting so far, ns.
     pub waited: i64,
+    /// If this one waited for a message of the other one then: how much later it left, ns.
+    pub later: i64,
 }
 
 impl Sums {
     /// Becomes the same as others, in the memory that is there.
     pub fn copy(&mut self, other: &Sums) {
-        (self.order, self.waited) = (other.order, other.waited);
+        (self.order, self.waited, self.later) = (other.order, other.waited, 0);
         self.spent.clear();
         self.spent.extend_from_slice(&other.spent);
     }
@@ -27,8 +29,11 @@ impl Sums {
     /// they met. This one may have left it later, but it waited for the other one until then.
     pub fn begin_at(&mut self, left: i64, call: &Closed) {
         let spent = &mut self.spent[call.number as usize];
-        let later = call.leave.saturating_sub(left).min(call.inside);
-        *spent -= later.clamp(0, *spent);
+        let later = call
+            .leave
+            .saturating_sub(left)
+            .saturating_sub(call.transfer);
+        *spent -= later.min(call.inside).clamp(0, *spent);
     }
 }
 
@@ -41,6 +46,8 @@ pub struct Closed {
     pub leave: i64,
     /// Time in it, without its waiting, ns.
     pub inside: i64,
+    /// What counts as waiting after the late one had come, ns.
+    pub transfer: i64,
 }
 
 /// Whom a location waits for, or who waits for it.
@@ -87,6 +94,24 @@ impl Synced {
         let mut later = later.take_while(|(_, sums)| sums.order > order);
         let met = later.find(|((group, _), _)| members.has(*group, rank));
         met.map_or(last, |(_, sums)| sums)
+    }
+
+    /// The last one with a partner by itself, if it was after `met`.
+    pub fn alone_with(&self, partner: Partner, met: &Sums) -> Option<&Sums> {
+        let pair = &self.sums[*self.pairs.get(&partner)? as usize];
+        (pair.order > met.order).then_some(pair)
+    }
+
+    /// All of these with ranks.
+    pub fn alone(&self, met: &Sums) -> impl Iterator<Item = (u32, &Sums)> {
+        let order = met.order;
+        self.pairs.iter().filter_map(move |(partner, &pair)| {
+            let pair = &self.sums[pair as usize];
+            match partner {
+                Partner::Rank(rank) if pair.order > order => Some((*rank, pair)),
+                _ => None,
+            }
+        })
     }
 
     /// The last one with the members of a group.

@@ -78,6 +78,8 @@ pub struct Waited {
     pub order: u64,
     /// Number of the wait.
     pub index: u32,
+    /// What counts as waiting after the late one had come, ns.
+    pub transfer: u32,
     /// Whether its call was found.
     pub is_known: bool,
     pub times: Times,
@@ -86,6 +88,20 @@ pub struct Waited {
     /// Its activity, if it is a [`Kind::Waited`](crate::roots::activities::Kind::Waited); else
     /// `NONE`.
     pub alike: u32,
+}
+
+/// A rank that a late location met by itself after their group had met. What the late one did until
+/// then is the same for both.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    pub rank: u32,
+    /// The agent's number of [`Activity::met_alone`](crate::roots::activities::Activity::met_alone):
+    /// with that, the rank says so, too.
+    pub number: u32,
+    /// What the late location did.
+    pub times: Times,
+    /// Sums of these.
+    pub wholes: Wholes,
 }
 
 /// The last call so far: what it waited for may become known in a later slab.
@@ -101,6 +117,8 @@ struct Open {
     worked: i64,
     /// Waiting in it, ns.
     waited: i64,
+    /// What counts as waiting after the late one had come, ns.
+    transfer: i64,
     /// Whether it waits to its end: later looks go on waiting.
     goes_on: bool,
 }
@@ -123,8 +141,9 @@ pub struct Walker<'a> {
     begin: Option<i64>,
     startup: Option<u32>,
     looks: Looks,
-    /// Whom the open call synchronised with, and when the first of the two left, ns.
-    partners: Vec<(Partner, i64)>,
+    /// Whom the open call synchronised with, when the first of the two left, and how much later this
+    /// one did if it waited for a message, ns.
+    partners: Vec<(Partner, i64, i64)>,
     /// When the first one left the collective that is open, ns.
     left: i64,
     /// Whether members of its group waited for the open call, or it for them.
@@ -143,8 +162,10 @@ pub struct Walker<'a> {
     folds: bool,
     /// Whether the open call waited for nobody known.
     waits_alone: bool,
-    /// Waits of the open call for somebody for whom others may have waited: activities, and ns.
+    /// Waits of the open call for somebody known: activities, and ns.
     alike: SmallVec<[(u32, i64); 2]>,
+    /// How many are told apart by whom they are for.
+    told_apart: u32,
     /// Looks waited until then, ns, and that much more than the links so far tell.
     looked_on: (i64, i64),
     /// Whether its start-up is over, and when the first rank's was, ns.
@@ -154,8 +175,10 @@ pub struct Walker<'a> {
     pub times: Vec<(u32, i64)>,
     /// The waits of this slab, and what this location did before.
     pub waits: Vec<Waited>,
-    /// By late call of this slab, of those that were found.
-    pub blames: Vec<(Blame, Times)>,
+    /// By late call of this slab, of those that were found; and places in `alone`.
+    pub blames: Vec<(Blame, Times, Range<u32>)>,
+    /// Members that it met by itself after their group had met.
+    pub alone: Vec<Alone>,
     /// By activity.
     longer: Vec<Longer>,
     functions: &'a Functions,
@@ -198,6 +221,7 @@ impl<'a> Walker<'a> {
                 begin: start,
                 worked: 0,
                 waited: 0,
+                transfer: 0,
                 goes_on: false,
             }),
             begin: start,
@@ -213,6 +237,7 @@ impl<'a> Walker<'a> {
             met_all: None,
             folds,
             waits_alone: false,
+            told_apart: 0,
             alike: SmallVec::new(),
             looked_on: (i64::MIN, 0),
             has_begun: false,
@@ -220,6 +245,7 @@ impl<'a> Walker<'a> {
             times: Vec::new(),
             waits: Vec::new(),
             blames: Vec::new(),
+            alone: Vec::new(),
             longer: Vec::new(),
             functions,
             in_functions: InFunctions::default(),
@@ -254,6 +280,7 @@ impl<'a> Walker<'a> {
         self.times.clear();
         self.waits.clear();
         self.blames.clear();
+        self.alone.clear();
         (self.last, self.is_ordered) = ((i64::MIN, i64::MIN), true);
         let mut own = (first as u32..).zip(own.iter().zip(leaves));
         let mut lates = (first_late as u32..).zip(lates);
@@ -325,6 +352,7 @@ impl<'a> Walker<'a> {
                 begin,
                 worked: look.map_or(0, |look| leave - begin - look.before - look.looked),
                 waited: 0,
+                transfer: 0,
                 goes_on: false,
             });
         }
@@ -398,6 +426,7 @@ impl<'a> Walker<'a> {
                 begin: enter,
                 worked: 0,
                 waited: 0,
+                transfer: 0,
                 goes_on: false,
             };
             stop += 1;
@@ -439,6 +468,7 @@ impl<'a> Walker<'a> {
             begin,
             worked,
             waited,
+            transfer,
             goes_on,
             ..
         }) = open
@@ -450,6 +480,7 @@ impl<'a> Walker<'a> {
             add(&mut self.sums.spent, number, worked);
             note_end(&mut self.ended, number, leave);
         }
+        let waited = waited.saturating_add(transfer);
         let mut inside = leave - begin - worked;
         inside -= waited.min(inside);
         if goes_on {
@@ -469,6 +500,7 @@ impl<'a> Walker<'a> {
             number,
             leave,
             inside,
+            transfer,
         };
         if meets || self.met_group || !self.partners.is_empty() {
             let row = self.thread.rows.get(signature as usize);

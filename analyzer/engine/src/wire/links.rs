@@ -194,6 +194,8 @@ entries! {
         order: u64,
         /// The waiting time, ns.
         share: i64,
+        /// What counts as waiting after the late one had come, ns.
+        transfer: u32,
         /// Its number.
         index: u32,
         /// The location.
@@ -232,10 +234,12 @@ parcels! {
         sets: u32,
         /// How many activities each set has.
         lengths: u32,
-        /// The activities of all sets, see
+        /// The activities of all sets: positions among all that were told to this agent.
+        activities: u32,
+        /// Those told for the first time, see
         /// [`Activity::key`](crate::roots::activities::Activity::key).
         keys: [u64; 2],
-        /// For each: which of the [`Wholes`] it belongs to, counted from 1; 0: it is compared by itself.
+        /// For each of these: which of the [`Wholes`] it belongs to, counted from 1; 0: it is compared by itself.
         wholes: u32,
         /// Times by set, activity and wait, ns: those of one activity are alike.
         times: i64,

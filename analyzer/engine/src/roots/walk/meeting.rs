@@ -108,8 +108,15 @@ impl Walker<'_> {
             self.has_begun = true;
             self.synced.all(&self.sums).begin_at(left, call);
         } else {
-            for &(partner, left) in &self.partners {
-                self.synced.pair(partner, &self.sums).begin_at(left, call);
+            for (at, &(partner, left, later)) in self.partners.iter().enumerate() {
+                // Who waited for this one in the same call, too, is not ahead of it.
+                let both = self.partners[..at]
+                    .iter()
+                    .filter(|other| other.0 == partner);
+                let later = both.map(|other| other.2).fold(later, i64::min);
+                let sums = self.synced.pair(partner, &self.sums);
+                sums.begin_at(left, call);
+                sums.later = later;
             }
             let met = of_group.filter(|_| self.met_group).map(|row| row.group);
             if let Some(group) = meets.or(met) {

@@ -4,13 +4,16 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::Shape;
 use laggard_trace::flags;
 
-use super::{Late, Times, Waited, Walker};
+use super::{Alone, Late, Times, Waited, Walker};
 use crate::basics::ends::NONE;
-use crate::roots::activities::{Activity, site};
+use crate::roots::activities::Activity;
 use crate::roots::members::Members;
 use crate::roots::synced::{Partner, Sums};
 use crate::stream::rows::Row;
-use crate::wire::links::{Blame, Link, Wholes};
+use crate::wire::links::{Blame, Link};
+
+/// Late locations whose waits are told apart; more would take memory for each of their partners.
+const TOLD_APART: u32 = 64;
 
 impl Walker<'_> {
     /// The open call was late for another location.
@@ -29,7 +32,7 @@ impl Walker<'_> {
                     false => i64::MAX,
                 };
                 let partner = self.partner(late.rank, late.thread);
-                self.partners.push((partner, left));
+                self.partners.push((partner, left, 0));
                 if late.is_met {
                     self.left = self.left.min(late.left);
                 }
@@ -59,7 +62,24 @@ impl Walker<'_> {
         // In the order in which they ended.
         let ended = |number: u32| self.ended.get(number as usize).copied().unwrap_or(0);
         self.times[times.start as usize..].sort_unstable_by_key(|&(at, _)| (ended(at), at));
-        self.blames.push((blame, times));
+        let first = self.alone.len() as u32;
+        if late.group != NONE {
+            for (rank, pair) in self.synced.alone(since) {
+                if !members.has(late.group, rank) {
+                    continue;
+                }
+                let times = difference(pair, since, &mut self.times);
+                let own = &self.times[times.start as usize..];
+                self.alone.push(Alone {
+                    rank,
+                    number: NONE,
+                    wholes: self.activities.wholes(own, self.folds),
+                    times,
+                });
+            }
+        }
+        self.blames
+            .push((blame, times, first..self.alone.len() as u32));
     }
 
     /// The open call waited.
@@ -77,6 +97,7 @@ impl Walker<'_> {
         }
         self.last.0 = self.last.0.max(link.time);
         let order = self.sums.order + 1;
+        let row = self.thread.rows.get(link.signature as usize);
         if link.late_rank == NONE {
             self.waits_alone = true;
             self.waits.push(Waited {
@@ -88,7 +109,6 @@ impl Walker<'_> {
             });
             return;
         }
-        let row = self.thread.rows.get(link.signature as usize);
         let is_met = link.left != i64::MAX;
         if is_met {
             self.left = self.left.min(link.left);
@@ -97,11 +117,16 @@ impl Walker<'_> {
         {
             self.all_there = self.all_there.max(*leave);
         }
+        let (mut is_alone, mut transfer) = (false, 0);
         let since = match row.and_then(team) {
             // Only the root of a rooted one meets all.
             Some(group) if is_met && self.folds && row.is_some_and(Row::is_meeting) => {
                 self.met_group = true;
-                self.synced.with_group(group)
+                let partner = self.partner(link.late_rank, link.late_thread);
+                let met = self.synced.with_group(group);
+                let alone = self.synced.alone_with(partner, met);
+                is_alone = alone.is_some();
+                alone.unwrap_or(met)
             }
             _ => {
                 let from_own_leave = !self.folds
@@ -113,34 +138,57 @@ impl Walker<'_> {
                     false => *leave,
                 };
                 let partner = self.partner(link.late_rank, link.late_thread);
-                self.partners.push((partner, left));
-                self.synced.with(partner, members)
+                let since = self.synced.with(partner, members);
+                let mut later = 0;
+                if let Some(open) = self.open.as_mut().filter(|_| is_sent(link) && self.folds) {
+                    later = open.leave.saturating_sub(*leave.max(&link.enter));
+                    later = later.clamp(0, open.leave - open.begin - open.worked - open.waited);
+                    transfer = later.min(since.later).clamp(0, i64::from(u32::MAX));
+                    open.transfer = transfer;
+                }
+                self.partners.push((partner, left, later));
+                since
             }
         };
-        let times = difference(&self.sums, since, &mut self.times);
-        let mut alike = NONE;
-        if self.folds && row.is_some_and(waits_alike) {
-            let call = site(self.thread, link.signature);
-            let late = (link.late_rank, link.late_thread);
-            alike = self.activities.number(Activity::waited(call, late));
-            self.alike.push((alike, link.share));
+        let mut times = difference(&self.sums, since, &mut self.times);
+        if is_alone {
+            let number = self.activities.number(Activity::met_alone(self.name.0));
+            self.times.push((number, 1));
+            times.end += 1;
         }
-        let list = &self.activities.list;
-        let own = &self.times[times.start as usize..];
-        let mut wholes = Wholes::default();
-        for (number, time) in own {
-            if let Some(whole) = list[*number as usize].whole(self.folds) {
-                wholes[whole] += time;
-            }
-        }
+        let wholes = self
+            .activities
+            .wholes(&self.times[times.start as usize..], self.folds);
+        let alike = self.alike(link, transfer);
         self.waits.push(Waited {
             order,
             index,
+            transfer: transfer as u32,
             is_known: true,
             times,
             wholes,
             alike,
         });
+    }
+
+    /// The activity of a wait and `transfer` after it, ns: others may have waited for the same one. `NONE`
+    /// if that is not compared.
+    fn alike(&mut self, link: &Link, transfer: i64) -> u32 {
+        if !self.folds {
+            return NONE;
+        }
+        let waited = Activity::waited((link.late_rank, link.late_thread));
+        let number = match self.activities.known(&waited) {
+            Some(number) => number,
+            None if self.told_apart == TOLD_APART => return NONE,
+            None => {
+                self.told_apart += 1;
+                self.activities.number(waited)
+            }
+        };
+        let time = link.share.saturating_add(transfer);
+        self.alike.push((number, time));
+        number
     }
 
     /// Who a thread of a rank is to this location.
@@ -186,14 +234,19 @@ pub fn team(row: &Row) -> Option<u32> {
     is_team.then_some(row.group)
 }
 
-/// Whether others may have waited in the same call for the same late one, and do not meet by that.
-fn waits_alike(row: &Row) -> bool {
-    row.has(flags::COLLECTIVE) && matches!(row.shape, Shape::OneToAll | Shape::Prefix)
-}
-
 /// Whether a collective has a root.
 fn is_rooted(row: &Row) -> bool {
     matches!(row.shape, Shape::OneToAll | Shape::AllToOne)
+}
+
+/// Whether a call waited for a message.
+///
+/// What it takes until the message is there is hidden if the sender is early: who is behind all along, and
+/// waits for nothing of the receiver, makes this wait, too. The first wait, and each after the sender has
+/// waited for the receiver, has a transfer that it would have in any case. So what the receiver leaves later
+/// than the sender counts as waiting up to as much as it did when the two met last, in such a wait.
+fn is_sent(link: &Link) -> bool {
+    !link.is_polled() && is_of_class(link.pattern, "late_sender")
 }
 
 fn is_of_class(pattern: u16, class: &str) -> bool {
