@@ -14,7 +14,7 @@ use laggard_whatif::predict;
 use proptest::prelude::*;
 
 use crate::definition::{Costs, count_transfers, on_path, path};
-use crate::program::{Key, Kind, Machine, Step, run, steps};
+use crate::program::{How, Key, Kind, Machine, Step, run, steps};
 
 fn key(activity: &str, line: u32, until: Option<&RootSite>) -> Key {
     let known = [
@@ -204,4 +204,25 @@ proptest! {
         }
         check(count, &steps, true)?;
     }
+}
+
+/// Looks of a reduction's root wait for a late member in two patterns: none of that is work when the
+/// other one begins.
+#[test]
+fn two_waits_of_a_look_are_both_known_before_either_is_compared() {
+    let steps = [
+        Step::Compute(3, 160_660, [0, 0, 17_851]),
+        Step::Message {
+            from: 1,
+            to: 0,
+            waits: false,
+        },
+        Step::Collective {
+            group: 0,
+            kind: Kind::Reduce(2),
+            posts: true,
+        },
+        Step::Complete(2, How::Look(50_000)),
+    ];
+    check(4, &steps, false).unwrap();
 }

@@ -282,6 +282,7 @@ impl<'a> Walker<'a> {
         self.blames.clear();
         self.alone.clear();
         (self.last, self.is_ordered) = ((i64::MIN, i64::MIN), true);
+        let (links, mut looked) = (own, first as u32);
         let mut own = (first as u32..).zip(own.iter().zip(leaves));
         let mut lates = (first_late as u32..).zip(lates);
         let (mut due, mut late) = (own.next(), lates.next());
@@ -308,6 +309,9 @@ impl<'a> Walker<'a> {
                     false => (link.enter, link.leave) <= times,
                 };
                 while let Some((at, link)) = due.filter(is_due) {
+                    if at >= looked {
+                        looked = at + self.wait_looking(&links[at as usize - first..]);
+                    }
                     self.wait(at, link, members);
                     due = own.next();
                 }

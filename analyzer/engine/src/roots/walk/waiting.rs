@@ -87,12 +87,11 @@ impl Walker<'_> {
         let Some(open) = &mut self.open else {
             return;
         };
-        if link.is_polled() {
-            self.wait_looking(link);
-        } else if (link.enter, link.leave) != (open.enter, open.leave) {
-            self.waits.push(unknown(index));
-            return;
-        } else {
+        if !link.is_polled() {
+            if (link.enter, link.leave) != (open.enter, open.leave) {
+                self.waits.push(unknown(index));
+                return;
+            }
             open.waited = open.waited.saturating_add(link.share);
         }
         self.last.0 = self.last.0.max(link.time);
@@ -199,8 +198,22 @@ impl Walker<'_> {
         }
     }
 
-    /// The looks until now waited.
-    fn wait_looking(&mut self, link: &Link) {
+    /// The looks until now waited for the party of the first link, if it is one of looks: all that those
+    /// beside it tell is no work before any of them. Returns the number of these links, at least one.
+    pub(super) fn wait_looking(&mut self, links: &[Link]) -> u32 {
+        let moment = |link: &Link| (link.enter, link.time);
+        let same = links
+            .iter()
+            .take_while(|link| link.is_polled() && moment(link) == moment(&links[0]));
+        let mut count = 0;
+        for link in same {
+            self.look(link);
+            count += 1;
+        }
+        count.max(1)
+    }
+
+    fn look(&mut self, link: &Link) {
         let Some(open) = &mut self.open else {
             return;
         };
