@@ -66,7 +66,12 @@ pub struct Reader<'e> {
     operations: Operations<'e>,
     /// By signature.
     kinds: Vec<Option<Kind>>,
+    /// Calls that were read, the next one last.
+    read: Vec<Call>,
 }
+
+/// Calls that are read at once: to begin costs as much as two or three of them.
+const AT_ONCE: usize = 8;
 
 impl<'e> Reader<'e> {
     pub fn new(events: &'e Events, location: usize) -> Reader<'e> {
@@ -74,15 +79,24 @@ impl<'e> Reader<'e> {
             events,
             operations: events.operations(location),
             kinds: Vec::new(),
+            read: Vec::new(),
         }
     }
 
     /// The next call. Regions of the program are not calls.
+    #[inline]
     pub fn next(&mut self) -> Option<Call> {
-        let (events, kinds) = (self.events, &mut self.kinds);
-        let (mut first, mut found) = (None, None);
+        if self.read.is_empty() {
+            self.read_on();
+        }
+        self.read.pop()
+    }
+
+    fn read_on(&mut self) {
+        let (events, kinds, read) = (self.events, &mut self.kinds, &mut self.read);
+        let mut first = None;
         self.operations.read(|operation| {
-            let first = *first.get_or_insert(operation.number);
+            first.get_or_insert(operation.number);
             if operation.has(flags::PART) || is_region(operation) {
                 return ControlFlow::Continue(());
             }
@@ -93,8 +107,8 @@ impl<'e> Reader<'e> {
             }
             let kind = *kinds[at].get_or_insert_with(|| kind(events, operation));
             let look = operation.look;
-            found = Some(Call {
-                first,
+            read.push(Call {
+                first: first.take().unwrap_or(operation.number),
                 number: operation.number,
                 enter: operation.enter,
                 leave: operation.leave,
@@ -111,9 +125,12 @@ impl<'e> Reader<'e> {
                 beside: operation.beside,
                 kind,
             });
-            ControlFlow::Break(())
+            match read.len() < AT_ONCE {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
         });
-        found
+        read.reverse();
     }
 }
 
