@@ -156,6 +156,7 @@ patterns! {
     62 WaitOnSignal = threads::WAIT_ON_SIGNAL;
     63 WaitForThread = threads::WAIT_FOR_THREAD;
     64 OmpManagement = threads::OMP_MANAGEMENT;
+    65 WithoutProcessor = unexplained::WITHOUT_PROCESSOR;
 }
 
 impl PatternId {

@@ -1,4 +1,4 @@
-//! Time in calls without an explanation.
+//! Time in calls that no other rank explains.
 
 use crate::pattern::{Part, Pattern, Unit};
 
@@ -19,6 +19,21 @@ pub(crate) static UNEXPLAINED: Pattern = Pattern {
         or a lock: leave - enter; transfers: what they took longer than expected",
     unit: Unit::Seconds,
     part: Part::Unknown,
+};
+
+pub(crate) static WITHOUT_PROCESSOR: Pattern = Pattern {
+    id: "without_processor",
+    parent: "lost",
+    name: "Without a processor",
+    summary: "Calls took longer since other programs, ranks or threads had the processor.",
+    description: "What would be unexplained otherwise, as far as the rank was ready to run in these \
+        calls and others had its processor, and nobody was late. Libraries that yield their \
+        processor in waits are off it there, too: that is waiting, and not counted here.",
+    condition: "the collector noted in calls of an operation at a place that others had the \
+        processor, for longer than the waits of these calls explain",
+    severity: "that time, and at most what would be unexplained. Found together with root causes",
+    unit: Unit::Seconds,
+    part: Part::End,
 };
 
 pub(crate) static PARTNER_WITHOUT_TRACE: Pattern = Pattern {

@@ -1,4 +1,4 @@
-//! What a rank does between two calls beside computation: asleep, without a processor, in the kernel.
+//! What a rank does between two calls, and in calls, beside work: asleep, without a processor, in the kernel.
 //! The program itself says how much there was.
 
 use std::ffi::OsStr;
@@ -11,17 +11,22 @@ use serde_json::Value;
 const ROUNDS: f64 = 20.0;
 const PART: f64 = 20e6;
 
-/// What the program says, what its trace says of rank 0 before its sends, and the report.
+/// What the program says, what its trace says of some calls and the time before them, and the report.
 struct Run {
     said: Value,
-    sends: Vec<String>,
+    calls: Vec<String>,
     report: Value,
 }
 
 impl Run {
     fn of(what: &str) -> Run {
-        let bench = Bench::new(&format!("off-processor-{what}"));
-        let program = bench.compile("processor/off_processor.c", &[], &["-lpthread"]);
+        Run::recorded("off_processor", what, "MPI_Send")
+    }
+
+    /// A program with this argument, and its calls with this name.
+    fn recorded(program: &str, what: &str, call: &str) -> Run {
+        let bench = Bench::new(&format!("{program}-{what}"));
+        let program = bench.compile(&format!("processor/{program}.c"), &[], &["-lpthread"]);
         let words = [program.as_os_str(), OsStr::new(what)];
         let run = bench.traced(2, &words, "trace");
         let run = run.env(PROCESSOR_TIME, "1").run();
@@ -34,19 +39,19 @@ impl Run {
             outcome.expect_orderly().expect_success();
             let mut report: Value =
                 serde_json::from_slice(&fs::read(&report).expect("a report")).expect("JSON");
-            let causes = report["root_causes"].take();
+            report["agents"].take();
             assert_eq!(
-                *first.get_or_insert(causes.clone()),
-                causes,
+                *first.get_or_insert(report.clone()),
+                report,
                 "{agents} agents"
             );
         }
         let dump = bench.dump(&trace);
-        let sends = dump.lines().filter(|line| line.contains("MPI_Send"));
+        let calls = dump.lines().filter(|line| line.contains(call));
         Run {
             said: said.expect("what the program says"),
-            sends: sends.map(str::to_owned).collect(),
-            report: first.expect("root causes"),
+            calls: calls.map(str::to_owned).collect(),
+            report: first.expect("a report"),
         }
     }
 
@@ -54,9 +59,9 @@ impl Run {
         self.said[what].as_f64().expect("a number")
     }
 
-    /// Sum over all sends, µs or a number.
+    /// Sum over all these calls, µs or a number.
     fn sum(&self, name: &str) -> f64 {
-        let words = self.sends.iter().flat_map(|line| line.split_whitespace());
+        let words = self.calls.iter().flat_map(|line| line.split_whitespace());
         let values = words.filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         values
             .map(|value| value.parse::<f64>().expect("a number"))
@@ -70,14 +75,32 @@ impl Run {
 
     /// Waiting that rank 0 starts by this, ns.
     fn started(&self, activity: &str) -> f64 {
-        let causes = self.report.as_array().expect("root causes").iter();
-        let found = causes.filter(|cause| {
-            cause["activity"] == activity
-                && cause["rank_set"] == "0"
-                && cause["until"]["operation"] == "MPI_Send"
+        self.sum_of(activity, "severity_s", |cause| {
+            cause["until"]["operation"] == "MPI_Send"
+        })
+    }
+
+    /// The same of what it does in calls with this name: by this key, ns.
+    fn started_in(&self, activity: &str, call: &str, key: &str) -> f64 {
+        self.sum_of(activity, key, |cause| {
+            cause["operation"] == call && cause["until"].is_null()
+        })
+    }
+
+    fn sum_of(&self, activity: &str, key: &str, is_such: impl Fn(&Value) -> bool) -> f64 {
+        let causes = self.report["root_causes"].as_array().expect("root causes");
+        let found = causes.iter().filter(|cause| {
+            cause["activity"] == activity && cause["rank_set"] == "0" && is_such(cause)
         });
-        let seconds = found.map(|cause| cause["severity_s"].as_f64().expect("a number"));
+        let seconds = found.map(|cause| cause[key].as_f64().expect("a number"));
         1e9 * seconds.sum::<f64>()
+    }
+
+    /// Time lost in a pattern, ns.
+    fn lost(&self, pattern: &str) -> f64 {
+        1e9 * self.report["metrics"][pattern]["total_s"]
+            .as_f64()
+            .unwrap_or(0.0)
     }
 }
 
@@ -130,4 +153,70 @@ fn work_is_computation() {
     );
     assert!(run.ns("kernel") < 0.2 * ROUNDS * PART);
     assert!(run.started("computation") > 0.6 * ROUNDS * PART);
+}
+
+/// What rank 0 does in calls, of which these have the name.
+fn in_calls(what: &str, call: &str) -> Run {
+    Run::recorded("in_calls", what, call)
+}
+
+#[test]
+fn a_processor_that_others_have_makes_a_call_longer() {
+    let run = in_calls("shared", "MPI_Reduce");
+    let off = run.said("off");
+    near(run.ns("inside_preempted"), off);
+    assert!(run.ns("inside_blocked") < 0.1 * off);
+    near(run.lost("without_processor"), off);
+    // Others may have the processor of rank 1, too: causes are what rank 0 does more.
+    for key in ["severity_s", "gain_s"] {
+        let started = run.started_in("preempted", "MPI_Reduce", key);
+        assert!(
+            (0.6 * off..1.1 * off).contains(&started),
+            "{key}: {started}"
+        );
+    }
+}
+
+/// Rank 0 is off its processor in waits, too: that is not what makes its calls longer.
+#[test]
+fn a_wait_without_a_processor_is_a_wait() {
+    for what in ["waited", "waits"] {
+        let run = in_calls(what, "MPI_Reduce");
+        let off = run.said("off");
+        let lost = run.lost("without_processor");
+        let inside = run.ns("inside_preempted");
+        assert!(inside - off > 0.05 * ROUNDS * PART, "{inside} {off}");
+        // Of short ones, part is what such calls cost.
+        let part = if what == "waited" { 0.1 } else { 0.25 };
+        let error = (lost - off).abs();
+        assert!(error < part * off + 0.02 * inside, "{what}: {lost} {off}");
+    }
+}
+
+#[test]
+fn sleep_in_a_call_is_no_work() {
+    let run = in_calls("sleep", "MPI_Reduce");
+    let off = run.said("off");
+    near(run.ns("inside_blocked") + run.ns("inside_preempted"), off);
+    let started = run.started_in("blocked", "MPI_Reduce", "severity_s");
+    near(started, run.ns("inside_blocked"));
+}
+
+#[test]
+fn new_memory_in_a_call_is_in_the_kernel() {
+    let run = in_calls("touch", "MPI_Reduce");
+    near(run.ns("inside_kernel"), run.said("kernel"));
+    let started = run.started_in("kernel", "MPI_Reduce", "severity_s");
+    near(started, run.ns("inside_kernel"));
+}
+
+/// A near miss: the library computes.
+#[test]
+fn work_in_a_call_is_work() {
+    let run = in_calls("work", "MPI_Reduce");
+    let off = run.said("off");
+    let preempted = run.started_in("preempted", "MPI_Reduce", "severity_s");
+    assert!(preempted < 1.1 * off + 0.02 * ROUNDS * PART, "{off}");
+    assert!(run.started_in("call", "MPI_Reduce", "severity_s") > 0.8 * ROUNDS * PART);
+    assert!(run.lost("without_processor") < 1.1 * off + 0.02 * ROUNDS * PART);
 }

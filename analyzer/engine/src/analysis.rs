@@ -268,13 +268,23 @@ impl<'a> Settling<'a> {
             functions,
             end: self.end,
         };
-        search.find(&agent.ranks, links).unwrap_or_else(|error| {
-            if self.job.agent() == 0 {
-                let detail = format!("{error:#}: set TMPDIR to a directory with more room");
-                anomalies.add("no_root_causes", Level::Warning, 1, detail);
+        match search.find(&agent.ranks, links) {
+            Ok((roots, preempted)) => {
+                let ranks = agent.ranks.iter_mut();
+                let threads = ranks.flat_map(|rank| &mut rank.recorded.threads);
+                for (thread, preempted) in threads.zip(preempted) {
+                    thread.counted.preempted = preempted;
+                }
+                roots
             }
-            Roots::unknown()
-        })
+            Err(error) => {
+                if self.job.agent() == 0 {
+                    let detail = format!("{error:#}: set TMPDIR to a directory with more room");
+                    anomalies.add("no_root_causes", Level::Warning, 1, detail);
+                }
+                Roots::unknown()
+            }
+        }
     }
 
     /// Collects the results of all ranks of this agent.

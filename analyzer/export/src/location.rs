@@ -169,11 +169,11 @@ impl Writer<'_> {
         let told = told(known, event);
         let off = event.off.map(|ticks| self.traced.length_ns(ticks) as u64);
         let length_ns = |ticks| self.traced.length_ns(ticks) as u64;
-        let beside = Beside {
-            blocked: length_ns(event.beside.blocked),
-            preempted: length_ns(event.beside.preempted),
-            kernel: length_ns(event.beside.kernel),
-            ..event.beside
+        let ns = |beside: &Beside| Beside {
+            blocked: length_ns(beside.blocked),
+            preempted: length_ns(beside.preempted),
+            kernel: length_ns(beside.kernel),
+            ..*beside
         };
         for (at, count) in event.beside.counted.iter() {
             if let Some((_, sum)) = state.counters.get_mut(at) {
@@ -200,7 +200,9 @@ impl Writer<'_> {
             // The sleep was after the last of them.
             let mut told = if n + 1 == count { slept } else { told };
             if n == 0 {
-                told = told.beside(&beside);
+                told = told
+                    .beside(&ns(&event.beside))
+                    .with_inside(&ns(&event.inside));
             }
             self.call(state, &signature, &told, (enter, enter + each), event)?;
         }

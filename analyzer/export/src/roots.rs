@@ -61,7 +61,8 @@ impl<'r> Roots<'r> {
                 (activity, Some(begin), Some(until)) if is_outside(activity) => {
                     roots.of_stretches.entry((begin, until)).or_insert(at);
                 }
-                ("io" | "call", Some(call), _) => {
+                ("computation" | "latency", ..) => {}
+                (_, Some(call), None) if call != (0, 0) => {
                     roots.of_calls.entry(call).or_insert(at);
                 }
                 _ => {}
@@ -195,11 +196,16 @@ impl Follower<'_> {
     }
 }
 
-/// `rc1: computation`, `rc2: MPI_File_write`.
+/// `rc1: computation`, `rc2: MPI_File_write`, `rc3: preempted in MPI_Pack`.
 pub fn title(root: &RootCause) -> String {
     match &*root.activity {
         "latency" => format!("{}: latency", root.id),
-        activity if is_outside(activity) => format!("{}: {activity}", root.id),
+        activity if is_outside(activity) => match root.until {
+            None if !root.operation.is_empty() => {
+                format!("{}: {activity} in {}", root.id, root.operation)
+            }
+            _ => format!("{}: {activity}", root.id),
+        },
         _ => format!("{}: {}", root.id, root.operation),
     }
 }

@@ -193,7 +193,11 @@ impl Between {
         let counted = events.counted(at, operation);
         let [blocked_ns, preempted_ns, kernel_ns] = operation.beside;
         let [minor_faults, major_faults] = operation.faults();
-        if counted.is_some() || operation.beside != [0; 3] || operation.faults() != [0; 2] {
+        let [inside_blocked_ns, inside_preempted_ns, inside_kernel_ns] = operation.off;
+        let [inside_minor_faults, inside_major_faults] = operation.faults_inside();
+        let times = [operation.beside, operation.off];
+        let faults = [operation.faults(), operation.faults_inside()];
+        if counted.is_some() || times != [[0; 3]; 2] || faults != [[0; 2]; 2] {
             self.stretches.push(StretchRow {
                 rank,
                 thread,
@@ -204,6 +208,11 @@ impl Between {
                 minor_faults,
                 major_faults,
                 counted_ns: counted.map(|(_, time)| time),
+                inside_blocked_ns,
+                inside_preempted_ns,
+                inside_kernel_ns,
+                inside_minor_faults,
+                inside_major_faults,
             });
         }
         for (at, count) in counted.iter().flat_map(|(counts, _)| counts.iter()) {

@@ -97,27 +97,9 @@ pub fn write(
     if let Some(ticks) = event.off {
         write!(out, " off_us={:.3}", microseconds(ticks))?;
     }
-    let Beside {
-        blocked,
-        preempted,
-        kernel,
-        faults: [minor, major],
-        ref counted,
-    } = event.beside;
-    for (name, ticks) in [
-        ("blocked", blocked),
-        ("preempted", preempted),
-        ("kernel", kernel),
-    ] {
-        if ticks > 0 {
-            write!(out, " {name}_us={:.3}", microseconds(ticks))?;
-        }
-    }
-    for (name, number) in [("minor_faults", minor), ("major_faults", major)] {
-        if number > 0 {
-            write!(out, " {name}={number}")?;
-        }
-    }
+    beside(out, "", &event.beside, &microseconds)?;
+    beside(out, "inside_", &event.inside, &microseconds)?;
+    let counted = &event.beside.counted;
     if !counted.is_empty() {
         write!(out, " counted_us={:.3}", microseconds(counted.time))?;
         let names = definitions.properties("counter");
@@ -144,6 +126,31 @@ const WORDS: &[(u16, &str)] = &[
 ];
 
 /// What a wait for a value compares by.
+/// What the time before a call, or in it, was beside work.
+fn beside(
+    out: &mut impl Write,
+    word: &str,
+    beside: &Beside,
+    microseconds: impl Fn(u64) -> f64,
+) -> io::Result<()> {
+    for (name, ticks) in [
+        ("blocked", beside.blocked),
+        ("preempted", beside.preempted),
+        ("kernel", beside.kernel),
+    ] {
+        if ticks > 0 {
+            write!(out, " {word}{name}_us={:.3}", microseconds(ticks))?;
+        }
+    }
+    let [minor, major] = beside.faults;
+    for (name, number) in [("minor_faults", minor), ("major_faults", major)] {
+        if number > 0 {
+            write!(out, " {word}{name}={number}")?;
+        }
+    }
+    Ok(())
+}
+
 fn watched(out: &mut impl Write, signature: &Signature) -> io::Result<()> {
     const COMPARISONS: [&str; 6] = ["eq", "ne", "gt", "le", "lt", "ge"];
     let waits = |call: &calls::Call| call.generic == GenericType::WaitOnValue;

@@ -26,8 +26,9 @@ pub struct Calls {
     posts: u64,
     /// Computation before the next call: lines, and ns.
     computed: Vec<(u32, u64)>,
-    /// What else the time before it was.
+    /// What else the time before it was, and what the call is beside work.
     beside: Beside,
+    inside: Beside,
     last: u64,
 }
 
@@ -102,6 +103,7 @@ impl Calls {
             posts: 0,
             computed: Vec::new(),
             beside: Beside::default(),
+            inside: Beside::default(),
             last: 0,
         }
     }
@@ -160,6 +162,9 @@ impl Calls {
         let computed = [
             computed,
             std::mem::take(&mut self.beside).extensions().collect(),
+            std::mem::take(&mut self.inside)
+                .extensions_inside()
+                .collect(),
         ]
         .concat();
         let writer = self.writer.as_mut().unwrap();
@@ -183,6 +188,17 @@ impl Calls {
         self.beside.blocked += blocked;
         self.beside.preempted += preempted;
         self.beside.kernel += kernel;
+    }
+
+    /// In its next call, it is blocked, preempted, and in the kernel for so long, ns, with so many page faults.
+    pub fn is_off_inside(&mut self, [blocked, preempted, kernel]: [u64; 3], faults: u32) {
+        self.inside = Beside {
+            blocked,
+            preempted,
+            kernel,
+            faults: [faults, 0],
+            ..Beside::default()
+        };
     }
 
     /// Before its next call, counters count so much in work of `time` ns.

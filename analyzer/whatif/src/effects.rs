@@ -13,7 +13,7 @@ use crate::marks::{Gap, Marks, mark};
 use crate::place::{Place, nearest_of};
 use crate::reader::{Call, Reader, Site};
 use crate::scenario::{Change, Scenario, Where};
-use crate::shares::{Ahead, LongCall, Rests, Shares, Sites};
+use crate::shares::{Ahead, LongCall, Rests, Shares, Sites, scaled};
 use crate::targets::{Calls, is_barrier, is_optional, locations_of, recorded, root_cause, stretch};
 
 /// The scenarios that change a call.
@@ -172,17 +172,18 @@ impl Effects {
     ) -> Result<()> {
         let members = recorded(events, &root.rank_set)?;
         let part = OUTSIDE.iter().position(|part| part.name() == root.activity);
-        if part.is_some() || root.activity == "computation" {
+        let is_between = part.is_some() && root.until.is_some();
+        if is_between || root.activity == "computation" {
             let share = self
                 .shares
                 .add_between(stretch(events, root)?, part, members);
             effect.shared.push(share);
             return Ok(());
         }
-        match root.activity.as_str() {
-            "call" | "io" => {
+        match (root.activity.as_str(), part) {
+            ("call" | "io", _) | (_, Some(_)) => {
                 let call = Sites::new(events, &root.operation, &root.location);
-                effect.calls.push(LongCall::new(call, members));
+                effect.calls.push(LongCall::new(call, part, members));
             }
             _ => bail!("{} is of the network: use --network latency=0", root.id),
         }
@@ -289,7 +290,7 @@ impl Effects {
         let mut changed = rest;
         for long in &effect.calls {
             if long.members[location] && long.call.has(Some(call.kind.site)) {
-                changed = changed.min(scaled(rest, long.parts[location]));
+                changed = changed.min(long.rest(location, call, rest));
             }
         }
         if let Some(table) = &effect.table
@@ -351,10 +352,6 @@ pub fn on_ideal_network(call: &Call, rest: i64) -> i64 {
         true => rest - rest.min(call.inside),
         false => rest,
     }
-}
-
-fn scaled(time: i64, factor: f64) -> i64 {
-    (time as f64 * factor).round() as i64
 }
 
 impl Effect {

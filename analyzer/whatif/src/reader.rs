@@ -57,6 +57,8 @@ pub struct Call {
     pub signature: u32,
     /// Parts of the time since the call before, see [`Operation::beside`].
     pub beside: [i64; OUTSIDE.len()],
+    /// Parts of the call itself, see [`Operation::off`].
+    pub off: [i64; OUTSIDE.len()],
     pub kind: Kind,
 }
 
@@ -123,6 +125,7 @@ impl<'e> Reader<'e> {
                 },
                 signature,
                 beside: operation.beside,
+                off: operation.off,
                 kind,
             });
             match read.len() < AT_ONCE {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::effects::Effects;
 use crate::graph::{Consumer, Graph};
 use crate::lane::Lane;
-use crate::shares::Rests;
+use crate::shares::{Rest, Rests};
 
 /// The sums over the run.
 ///
@@ -34,8 +34,12 @@ pub fn rests(events: &Events, graph: &mut Graph) -> Result<Rests> {
                 lane.needed(&call, &mut needed);
                 let times = needed.iter().map(|of| of.time.min(call.leave));
                 let begin = times.fold(call.enter, i64::max);
-                let rest = rests.entry((lane.location, call.kind.site));
-                *rest.or_default() += call.leave - begin;
+                let rest = call.leave - begin;
+                let sums: &mut Rest = rests.entry((lane.location, call.kind.site)).or_default();
+                sums.all += rest;
+                for (sum, off) in sums.off.iter_mut().zip(call.off) {
+                    *sum += off.clamp(0, rest.max(0));
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laggard_engine::events::Events;
+use laggard_engine::events::{Events, OUTSIDE};
 use laggard_report::{SourceLocation, ratio};
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
@@ -302,11 +302,28 @@ impl<'e> Ahead<'e> {
 }
 
 /// What calls take by themselves as recorded, ns, by location and call.
-pub type Rests = FxHashMap<(u32, Site), i64>;
+pub type Rests = FxHashMap<(u32, Site), Rest>;
+
+/// What some calls took by themselves, ns.
+#[derive(Default)]
+pub struct Rest {
+    pub all: i64,
+    /// Parts of it that were not work, at most, see
+    /// [`Operation::off`](laggard_engine::events::Operation::off).
+    pub off: [i64; OUTSIDE.len()],
+}
+
+/// A part or a multiple of some time, ns.
+pub fn scaled(time: i64, factor: f64) -> i64 {
+    (time as f64 * factor).round() as i64
+}
 
 /// Calls that take longer by themselves than on other ranks.
 pub struct LongCall {
     pub call: Sites,
+    /// The part of their own time that is too long, by number in
+    /// [`OUTSIDE`](laggard_engine::events::OUTSIDE); `None`: all but these.
+    pub what: Option<usize>,
     /// By location: whether they take too long.
     pub members: Vec<bool>,
     /// By location: the part of their time that remains, once that is known.
@@ -314,21 +331,23 @@ pub struct LongCall {
 }
 
 impl LongCall {
-    pub fn new(call: Sites, members: Vec<bool>) -> LongCall {
+    pub fn new(call: Sites, what: Option<usize>, members: Vec<bool>) -> LongCall {
         LongCall {
             call,
+            what,
             parts: vec![1.0; members.len()],
             members,
         }
     }
 
-    /// All that these calls take on a rank becomes the mean of the other ranks that have any; if
-    /// none has, of all; and if that is one rank, 0. It never becomes more.
+    /// All that these calls take on a rank, or the part of it, becomes the mean of the other ranks that have
+    /// any; if none has, of all; and if that is one rank, 0. It never becomes more.
     pub fn learn(&mut self, events: &Events, rests: &Rests) {
         let rank = |location: usize| events.place(location).rank;
         // By rank: whether it is a member, and what its calls take.
         let mut sums: BTreeMap<u32, (bool, i64)> = BTreeMap::new();
-        for (&(location, site), &rest) in rests {
+        for (&(location, site), rest) in rests {
+            let rest = self.part(rest.off, rest.all);
             if self.call.has(Some(site)) && rest > 0 {
                 let location = location as usize;
                 let sum = sums.entry(rank(location)).or_default();
@@ -349,6 +368,23 @@ impl LongCall {
                 *part = ratio(usual, *own as f64).min(1.0);
             }
         }
+    }
+}
+
+impl LongCall {
+    /// The part of the time `rest` with these parts off work that is too long, ns.
+    fn part(&self, off: [i64; OUTSIDE.len()], rest: i64) -> i64 {
+        let all = rest.max(0);
+        match self.what {
+            Some(part) => off[part].clamp(0, all),
+            None => (rest - off.iter().sum::<i64>()).clamp(0, all),
+        }
+    }
+
+    /// How long a call of a member takes by itself, ns, if recorded `rest`.
+    pub fn rest(&self, location: usize, call: &Call, rest: i64) -> i64 {
+        let part = self.part(call.off, rest);
+        rest - part + scaled(part, self.parts[location])
     }
 }
 

@@ -165,8 +165,8 @@ impl Course {
         if let Some(volume) = volume {
             (raw.send, raw.receive) = (volume.send, volume.receive);
         }
-        call.record_unless_paused(&raw);
         call.stream().returned(enter, leave);
+        call.record_unless_paused(&raw);
         call.release();
     }
 }

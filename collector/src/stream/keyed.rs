@@ -49,6 +49,7 @@ impl Stream {
     /// Records a wait with its key.
     #[inline(always)]
     pub fn record_keyed(&mut self, raw: &Raw, key: u64, (enter, leave): (u64, u64)) {
+        self.returned(enter, leave);
         let key = [Record::extension_u64(Extension::Value, key)];
         if let Some(found) = self.signatures.find_recorded(raw) {
             let statistics = self.signatures.statistics(found);
@@ -58,6 +59,5 @@ impl Stream {
             let raw = *raw;
             self.record_slowly(&raw, &key, enter, leave);
         }
-        self.returned(enter, leave);
     }
 }

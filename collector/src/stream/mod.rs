@@ -77,8 +77,9 @@ struct Polling {
     enter: u64,
     leave: u64,
     inside: u64,
-    /// What the stretch before them was beside work.
+    /// What the stretch before them was beside work, and what they were.
     before: Beside,
+    during: Beside,
 }
 
 /// The recording of one location.
@@ -255,7 +256,7 @@ impl Stream {
     #[inline(always)]
     pub fn returned(&mut self, enter: u64, leave: u64) {
         if self.stretches.returned(enter, leave) {
-            self.returned_late();
+            self.returned_late(enter, leave);
         }
     }
 
@@ -462,6 +463,10 @@ impl Stream {
         };
         let duration = leave.wrapping_sub(enter);
         self.signatures.statistics(found).add(duration);
+        let during = match self.stretches.pending {
+            0 => Beside::default(),
+            _ => self.stretches.take_inside(enter, leave),
+        };
         let p = &mut self.polling;
         let follows = p.count > 0
             && p.count < u32::MAX
@@ -473,6 +478,7 @@ impl Stream {
             p.count += 1;
             p.leave = leave;
             p.inside += duration;
+            p.during.add(&during);
             return;
         }
         self.flush_polling(Some(enter));
@@ -484,6 +490,7 @@ impl Stream {
             leave,
             inside: duration,
             before: self.stretches.take(),
+            during,
         };
         self.samples_before_looks();
     }
@@ -528,9 +535,11 @@ impl Stream {
     fn push_after(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
         self.flush_polling(Some(enter));
         let before = self.stretches.take();
+        let inside = self.stretches.take_inside(enter, leave);
         if self.records {
             self.recorded += 1;
             let mut all: Vec<Record> = before.extensions().collect();
+            all.extend(inside.extensions_inside());
             self.add_samples(enter, &mut all);
             all.extend_from_slice(extensions);
             self.writer.push_extended(&all, enter, leave, signature);
@@ -555,6 +564,7 @@ impl Stream {
             false => 0,
         };
         let mut extensions: Vec<Record> = p.before.extensions().collect();
+        extensions.extend(p.during.extensions_inside());
         self.add_samples_before_looks(p.enter, &mut extensions);
         if p.count > 1 {
             let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);

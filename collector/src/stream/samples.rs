@@ -104,10 +104,10 @@ impl Stream {
         }
     }
 
-    /// A call returned that took long: its samples are of no stretch.
+    /// A call with these times returned that took long: its samples are of no stretch.
     #[cold]
     #[inline(never)]
-    pub(super) fn returned_late(&mut self) {
+    pub(super) fn returned_late(&mut self, enter: u64, leave: u64) {
         if let Some(samples) = &mut self.samples {
             // The program looks at `errno` after a call.
             // SAFETY: the calling thread's errno.
@@ -118,7 +118,7 @@ impl Stream {
                 *errno = before;
             }
         }
-        self.stretches.begin();
+        self.stretches.begin_after(enter, leave);
     }
 
     /// Looks that are not in the trace yet begin.

@@ -1,8 +1,8 @@
 //! Where a thread was between two calls: on its processor, in the kernel, or off it.
 //!
 //! Reading that takes as long as several calls. So it is read at the end of long stretches and of long
-//! calls alone; what is between two readings beside a stretch counts as time on the processor's side
-//! of the doubt.
+//! calls alone; what is between two readings beside a stretch or a long call counts as time on the
+//! processor's side of the doubt.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ pub struct Stretches {
     /// Shortest call at whose end it is read; else after `oldest`.
     call: u64,
     oldest: u64,
-    /// Whether `beside` has something.
+    /// Whether `beside` or `inside` has something.
     pub pending: u32,
     used: Used,
     /// Off the processor since `delay` was read.
@@ -107,6 +107,8 @@ pub struct Stretches {
     delayed: u64,
     /// What no record tells yet.
     beside: Beside,
+    /// The same of the call that returned last, if it was long: with its enter and leave.
+    inside: (Beside, (u64, u64)),
     /// The thread's clock of time on its processor, and its time at the begin, ns.
     own: Option<(libc::clockid_t, u64)>,
     /// Shortest stretch that is looked at as a rule, and after a look that found nothing.
@@ -137,6 +139,7 @@ impl Stretches {
             delay: delay_ns(),
             delayed: clock::ticks(DELAYED),
             beside: Beside::default(),
+            inside: Default::default(),
             own: None,
             usual: [u64::MAX, least],
             fresh: oldest,
@@ -179,7 +182,8 @@ impl Stretches {
     pub fn begin_looks(&mut self, enter: u64) {
         self.least = self.usual[1];
         if enter.wrapping_sub(self.read) >= self.fresh {
-            self.read_again();
+            let now = clock::now();
+            self.read_again(now, now);
         }
     }
 
@@ -201,18 +205,30 @@ impl Stretches {
         leave.wrapping_sub(enter) >= self.call || leave.wrapping_sub(self.read) >= self.oldest
     }
 
+    /// Reads the use of the processor, and begins a stretch. Returns what the time from `begin` to `end`, which
+    /// was just now, was beside work.
     #[cold]
     #[inline(never)]
-    fn read_again(&mut self) {
-        let before = self.used;
-        self.used = Used::now();
-        self.off += off(&before, &self.used, clock::now().saturating_sub(self.read));
+    fn read_again(&mut self, begin: u64, end: u64) -> Beside {
+        let counted = self.count();
+        let used = Used::now();
+        let before = std::mem::replace(&mut self.used, used);
+        // Clocks of two processors may differ by some ticks.
+        let (whole, doubt) = (end.saturating_sub(begin), begin.saturating_sub(self.read));
+        let mut beside = beside(&before, &used, whole, doubt);
+        beside.counted = in_stretch(counted, whole, doubt);
+        self.off += off(&before, &used, end.saturating_sub(self.read));
         if self.off >= self.delayed {
-            (self.delay, self.off) = (delay_ns(), 0);
+            let before = std::mem::replace(&mut self.delay, delay_ns());
+            if let (Some(before), Some(now)) = (before, self.delay) {
+                let delay = clock::ticks(Duration::from_nanos(now.saturating_sub(before)));
+                beside = split(&beside, delay, self.off);
+            }
+            self.off = 0;
         }
-        self.count();
         self.read = clock::now();
         self.left = self.read;
+        beside
     }
 
     /// What was counted since the last reading.
@@ -233,25 +249,8 @@ impl Stretches {
         if !self.tells && self.least == self.usual[0] {
             return self.begin();
         }
-        let counted = self.count();
-        let used = Used::now();
-        let before = std::mem::replace(&mut self.used, used);
-        // Clocks of two processors may differ by some ticks.
-        let (stretch, doubt) = (
-            now.saturating_sub(self.left),
-            self.left.saturating_sub(self.read),
-        );
-        let mut beside = beside(&before, &used, stretch, doubt);
-        beside.counted = in_stretch(counted, stretch, doubt);
-        self.off += off(&before, &used, now.saturating_sub(self.read));
-        if beside.blocked + beside.preempted >= self.delayed {
-            let before = std::mem::replace(&mut self.delay, delay_ns());
-            if let (Some(before), Some(now)) = (before, self.delay) {
-                let delay = clock::ticks(Duration::from_nanos(now.saturating_sub(before)));
-                beside = split(&beside, delay, self.off);
-            }
-            self.off = 0;
-        }
+        let stretch = now.saturating_sub(self.left);
+        let mut beside = self.read_again(self.left, now);
         if !beside.counted.is_empty() {
             let away = beside.blocked + beside.preempted + beside.kernel;
             beside.counted.time = stretch.saturating_sub(away);
@@ -260,20 +259,36 @@ impl Stretches {
             self.beside.add(&beside);
             self.pending = 1;
         }
-        self.read = clock::now();
-        self.left = self.read;
-        self.read
+        self.left
     }
 
-    /// A stretch begins now, after a long call or look. Returns when.
+    /// A stretch begins now, after a look. Returns when.
     pub fn begin(&mut self) -> u64 {
-        if self.tells {
-            self.read_again();
-        } else {
-            self.left = clock::now();
-            self.read = self.left;
+        match self.tells {
+            true => {
+                let now = clock::now();
+                self.read_again(now, now);
+            }
+            false => {
+                self.left = clock::now();
+                self.read = self.left;
+            }
         }
         self.left
+    }
+
+    /// The same after a call with these times, at whose end the use of the processor is to be read.
+    pub fn begin_after(&mut self, enter: u64, leave: u64) {
+        if !self.tells || leave.wrapping_sub(enter) < self.call {
+            self.begin();
+            return;
+        }
+        let mut inside = self.read_again(enter, leave);
+        inside.counted = Counts::default();
+        if inside != Beside::default() {
+            self.inside = (inside, (enter, leave));
+            self.pending = 1;
+        }
     }
 
     /// When the stretch began.
@@ -281,10 +296,24 @@ impl Stretches {
         self.left
     }
 
-    /// What no record tells yet.
+    /// What no record tells yet of stretches.
     pub fn take(&mut self) -> Beside {
         self.pending = 0;
         std::mem::take(&mut self.beside)
+    }
+
+    /// What the call with these times was beside work, as far as it is known. Calls that are no records are
+    /// told nowhere; one of several records has all if it has the times of the call.
+    pub fn take_inside(&mut self, enter: u64, leave: u64) -> Beside {
+        let (inside, times) = std::mem::take(&mut self.inside);
+        if times == (enter, leave) {
+            return inside;
+        }
+        if times.0 == enter {
+            self.inside = (inside, times);
+            self.pending = 1;
+        }
+        Beside::default()
     }
 
     /// Time of the thread on its processor since the begin, ns; 0 if it is not known.

@@ -39,8 +39,9 @@ impl Any {
 /// operations alone. Then, for an OpenSHMEM call,
 /// address, value, and tag with bytes, as in a laggard trace. Then sleep after a look that found
 /// nothing, and what the time before the call was beside computation: blocked, preempted, in the
-/// kernel, ns; and page faults without a device, with those that needed one in the high half.
-pub const TOLD: [&str; 9] = [
+/// kernel, ns; and page faults without a device, with those that needed one in the high half. Then the same of
+/// the call itself.
+pub const TOLD: [&str; 13] = [
     "laggard::parameter",
     "laggard::address",
     "laggard::value",
@@ -50,7 +51,15 @@ pub const TOLD: [&str; 9] = [
     "laggard::preempted",
     "laggard::kernel",
     "laggard::faults",
+    "laggard::inside_blocked",
+    "laggard::inside_preempted",
+    "laggard::inside_kernel",
+    "laggard::inside_faults",
 ];
+
+/// Places of what the time before a call was, and of what the call was.
+const BEFORE: usize = 5;
+const INSIDE: usize = 9;
 
 /// Values of these attributes for a call, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +102,16 @@ impl Told {
     }
 
     /// The same with what the time before was beside computation, ns.
-    pub fn beside(mut self, beside: &Beside) -> Told {
+    pub fn beside(self, beside: &Beside) -> Told {
+        self.at(BEFORE, beside)
+    }
+
+    /// The same with what the call was beside work, ns.
+    pub fn with_inside(self, inside: &Beside) -> Told {
+        self.at(INSIDE, inside)
+    }
+
+    fn at(mut self, place: usize, beside: &Beside) -> Told {
         let [minor, major] = beside.faults.map(u64::from);
         let all = [
             beside.blocked,
@@ -101,7 +119,7 @@ impl Told {
             beside.kernel,
             minor | major << 32,
         ];
-        for (told, value) in self.0[5..].iter_mut().zip(all) {
+        for (told, value) in self.0[place..].iter_mut().zip(all) {
             *told = Some(value).filter(|value| *value > 0);
         }
         self
@@ -109,12 +127,21 @@ impl Told {
 
     /// What the time before the call was beside computation, ns.
     pub fn before(&self) -> Beside {
-        let of = |at: usize| self.0[at].unwrap_or(0);
+        self.of(BEFORE)
+    }
+
+    /// What the call was beside work, ns.
+    pub fn inside(&self) -> Beside {
+        self.of(INSIDE)
+    }
+
+    fn of(&self, place: usize) -> Beside {
+        let of = |at: usize| self.0[place + at].unwrap_or(0);
         Beside {
-            blocked: of(5),
-            preempted: of(6),
-            kernel: of(7),
-            faults: [of(8) as u32, (of(8) >> 32) as u32],
+            blocked: of(0),
+            preempted: of(1),
+            kernel: of(2),
+            faults: [of(3) as u32, (of(3) >> 32) as u32],
             counted: Counts::default(),
         }
     }

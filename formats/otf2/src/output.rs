@@ -182,6 +182,7 @@ impl<'a> Output<'a> {
         ];
         let told = told.into_iter();
         extensions.extend(done.told.before().extensions());
+        extensions.extend(done.told.inside().extensions_inside());
         extensions
             .extend(told.filter_map(|(kind, value)| Some(Record::extension_u64(kind, value?))));
         for &(path, ticks) in &done.computed {

@@ -17,8 +17,8 @@ pub struct RootCause {
     /// the ranks' first threads.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thread_set: String,
-    /// Between two calls: `computation`; `blocked`, off the processor by itself; `preempted`, off it
-    /// since others had it; or `kernel`, in the kernel. Else `io`, a file operation; `call`, any other
+    /// Between two calls: `computation`; there or in a call: `blocked`, off the processor by itself;
+    /// `preempted`, off it since others had it; or `kernel`, in the kernel. Else `io`, a file operation; `call`, any other
     /// call, without its own waiting; or `latency`: the wait was longer than all that the late rank did
     /// longer.
     pub activity: String,
@@ -27,7 +27,8 @@ pub struct RootCause {
     pub operation: String,
     /// Where it is.
     pub location: SourceLocation,
-    /// The call that ended what is between two; for latency, the call that waited.
+    /// The call that ended what is between two; for latency, the call that waited; none for what is in a
+    /// call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<RootSite>,
     /// Waiting for these ranks, all ranks.

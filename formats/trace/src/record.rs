@@ -85,6 +85,14 @@ extensions! {
     CountedTime = 21,
     /// A sample before the call: its call path, and how long before the enter, in [`MOMENT`]s.
     SampledAt = 22,
+    /// Ticks off the processor by itself, in the call.
+    InsideBlocked = 23,
+    /// Ticks off the processor since another one took its place, in the call.
+    InsidePreempted = 24,
+    /// Ticks in the kernel in the call.
+    InsideKernel = 25,
+    /// Page faults in the call: without and with a device.
+    InsideFaults = 26,
 }
 
 impl Record {
@@ -158,13 +166,15 @@ pub struct Event {
     pub computed: Vec<(u32, u32)>,
     /// What the time between the call before and this one was beside work.
     pub beside: Beside,
-    /// Samples of that time: call path, and the ticks on the processor that they stand for.
+    /// The same of the call itself, with what it waited for others. Nothing is counted there.
+    pub inside: Beside,
+    /// Samples of the time before: call path, and the ticks on the processor that they stand for.
     pub sampled: Vec<(u32, u32)>,
     /// When they were taken: call path, and how long before the enter, in [`MOMENT`]s.
     pub moments: Vec<(u32, u32)>,
 }
 
-/// What a stretch between two calls was beside work, as far as it is known.
+/// What a stretch between two calls, or a call, was beside work, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
     /// Off the processor by itself: asleep, or waiting for a device or a lock, ticks.
@@ -275,21 +285,47 @@ impl Counts {
     }
 }
 
+/// Extension records for times and faults, of the time before a call and of the call.
+const BEFORE: [Extension; 4] = [
+    Extension::Blocked,
+    Extension::Preempted,
+    Extension::Kernel,
+    Extension::Faults,
+];
+const INSIDE: [Extension; 4] = [
+    Extension::InsideBlocked,
+    Extension::InsidePreempted,
+    Extension::InsideKernel,
+    Extension::InsideFaults,
+];
+
+/// Most time in the kernel for a page fault, ns: a page of 2 MiB is cleared.
+const FAULT_NS: i64 = 500_000;
+
 impl Beside {
-    /// As extension records.
+    /// As extension records of the call after it.
     pub fn extensions(&self) -> impl Iterator<Item = Record> + '_ {
-        let times = [
-            (Extension::Blocked, self.blocked),
-            (Extension::Preempted, self.preempted),
-            (Extension::Kernel, self.kernel),
+        self.times(BEFORE).chain(self.counted.extensions())
+    }
+
+    /// As extension records of the call that it tells of.
+    pub fn extensions_inside(&self) -> impl Iterator<Item = Record> + use<> {
+        self.times(INSIDE)
+    }
+
+    fn times(&self, kinds: [Extension; 4]) -> impl Iterator<Item = Record> + use<> {
+        let [minor, major] = self.faults.map(u64::from);
+        let values = [
+            self.blocked,
+            self.preempted,
+            self.kernel,
+            minor | major << 32,
         ];
-        let times = times.into_iter().filter(|(_, ticks)| *ticks > 0);
-        let [minor, major] = self.faults;
-        let faults = Some(Record::extension(Extension::Faults, minor, major));
-        times
-            .map(|(kind, ticks)| Record::extension_u64(kind, ticks))
-            .chain(faults.filter(|_| self.faults != [0; 2]))
-            .chain(self.counted.extensions())
+        let known = kinds
+            .into_iter()
+            .zip(values)
+            .filter(|(_, value)| *value > 0);
+        known.map(|(kind, value)| Record::extension_u64(kind, value))
     }
 
     /// Adds what another stretch was.
@@ -301,6 +337,15 @@ impl Beside {
             *faults = faults.saturating_add(more);
         }
         self.counted.add(&other.counted);
+    }
+
+    /// The times of a call that are not its own work: blocked, preempted, in the kernel, ns. System calls
+    /// are how libraries work: the kernel's time counts as far as page faults explain it. `ns` is the length of
+    /// ticks.
+    pub fn of_call(&self, ns: impl Fn(u64) -> i64) -> [i64; 3] {
+        let faults = self.faults.map(i64::from);
+        let kernel = ns(self.kernel).min(FAULT_NS * (faults[0] + faults[1]));
+        [ns(self.blocked), ns(self.preempted), kernel]
     }
 
     /// Whether it was work alone.
@@ -482,6 +527,10 @@ impl<'a> Decoder<'a> {
             Some(Extension::Preempted) => event.beside.preempted = record.value(),
             Some(Extension::Kernel) => event.beside.kernel = record.value(),
             Some(Extension::Faults) => event.beside.faults = [a, b],
+            Some(Extension::InsideBlocked) => event.inside.blocked = record.value(),
+            Some(Extension::InsidePreempted) => event.inside.preempted = record.value(),
+            Some(Extension::InsideKernel) => event.inside.kernel = record.value(),
+            Some(Extension::InsideFaults) => event.inside.faults = [a, b],
             Some(Extension::Counted) => event.beside.counted.read(record.value()),
             Some(Extension::CountedTime) => event.beside.counted.time = record.value(),
             None => return,

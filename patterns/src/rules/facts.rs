@@ -109,6 +109,8 @@ facts! {
          root causes were not searched";
     Threads = "threads" Count
         "of a root cause: 1 if further threads of ranks cause it, 0 if the ranks' first threads do";
+    InCall = "in_call" Count
+        "of a root cause that is no work: 1 if it is in a call, 0 if it is between two";
     Causes = "causes" Count "how many different ranks were late";
     CauseRank = "cause_rank" Count "the rank that was late for most of the time lost";
     CauseShare = "cause_share" Share "part of the time lost that cause_rank causes";

@@ -34,11 +34,11 @@ pub enum Activity {
     Call,
     /// The wait was longer than all that the late rank did longer.
     Latency,
-    /// Between two calls, off the processor by itself: asleep, or waiting for a device or a lock.
+    /// Between two calls or in one, off the processor by itself: asleep, or waiting for a device or a lock.
     Blocked,
-    /// Between two calls, off the processor since others had it.
+    /// The same, since others had it.
     Preempted,
-    /// Between two calls, in the kernel.
+    /// The same, in the kernel.
     Kernel,
 }
 

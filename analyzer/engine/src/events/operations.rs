@@ -128,7 +128,7 @@ pub enum Outcome {
     FoundNothing,
 }
 
-/// What the time between two calls may be beside computation.
+/// What the time between two calls, or in one, may be beside work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
     /// Off the processor by itself.
@@ -194,6 +194,8 @@ pub struct Operation<'c> {
     pub look: Option<Look>,
     /// Parts of the time since the call before, by [`OUTSIDE`].
     pub beside: [i64; OUTSIDE.len()],
+    /// Parts of the call itself that were not its work, by [`OUTSIDE`]. What it waited is among them.
+    pub off: [i64; OUTSIDE.len()],
     /// What its record tells of the time since the call before.
     event: &'c Event,
     /// The rest of its record.
@@ -209,6 +211,11 @@ impl Operation<'_> {
     /// Page faults in the time since the call before: without and with a device.
     pub fn faults(&self) -> [u32; 2] {
         self.event.beside.faults
+    }
+
+    /// Page faults in the call.
+    pub fn faults_inside(&self) -> [u32; 2] {
+        self.event.inside.faults
     }
 
     /// Whether all bits of `flag` are set; see [`flags`].
@@ -388,6 +395,7 @@ impl<'e> Operations<'e> {
                 },
                 look,
                 beside: OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
+                off: event.inside.of_call(length_ns),
                 event,
                 signature,
             })

@@ -348,8 +348,9 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
                 accounts, paths, ..
             } = &profiled[at];
             let signatures = (&thread.rows[..], &thread.paths[..]);
+            let beside = (&between, &thread.counted.preempted[..]);
             partial.locations[at].settled =
-                account::settle(accounts, findings, signatures, paths, &between);
+                account::settle(accounts, findings, signatures, paths, beside);
         }
         if let (Some(rows), Ok(at)) = (&mut partial.rows, place) {
             rows.take(at, findings, name);

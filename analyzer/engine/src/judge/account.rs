@@ -1,9 +1,9 @@
 //! Parts of the time in calls: lost according to patterns, expected cost, and unexplained.
 //!
 //! Patterns name what they can measure between ranks. The rest of a location's time in an
-//! operation, beyond the expected cost of its calls, has no name: waiting for a processor, data
-//! still under way, the network. It becomes a finding of its own at its place, so that no time is
-//! missing.
+//! operation, beyond the expected cost of its calls, has no name: data still under way, the
+//! network. As far as others had the processor then, it has that name. All of it becomes findings at its
+//! place, so that no time is missing.
 
 use laggard_baselines::Baseline;
 use laggard_patterns::PatternId;
@@ -88,6 +88,7 @@ struct Lost {
     explained: u64,
     /// Losses of single calls without a cause.
     unexplained: u64,
+    preempted: u64,
     /// Calls with a loss, and the least time of one beyond its loss.
     instances: u64,
     rest: Option<u64>,
@@ -95,9 +96,10 @@ struct Lost {
 
 /// Settles the accounts of a thread and adds the unexplained time to its `findings`. `rows` and
 /// `keys` are those of its signatures, `paths` the keys of its call paths. `between` is time between
-/// looks, ns, which counts as part of them.
+/// looks, ns, which counts as part of them. `preempted` is time in calls beyond their waits in which
+/// others had the processor, by signature, ns.
 ///
-/// `unexplained = total - findings - cost`. The cost of a call is the baseline table's value, else
+/// `unexplained = total - findings - cost`; of that, what was `preempted` is no longer unexplained. The cost of a call is the baseline table's value, else
 /// that of the fastest of its kind in the run, times the ratio from which on a call is slow. A call
 /// with a loss costs the least time of such a call beyond its loss: its data had still to come.
 /// Both are at most the cost on a slow network. Calls that complete requests also cost the time to
@@ -107,7 +109,7 @@ pub fn settle(
     findings: &mut LocalFindings,
     (rows, keys): (&[Row], &[PathKey]),
     paths: &[PathKey],
-    between: &FxHashMap<(u16, PathKey), u64>,
+    (between, preempted): (&FxHashMap<(u16, PathKey), u64>, &[i64]),
 ) -> Settled {
     let mut settled = Settled::default();
     let mut lost: FxHashMap<(u16, PathKey), Lost> = FxHashMap::default();
@@ -115,6 +117,8 @@ pub fn settle(
         let lost = lost.entry((row.operation, *key)).or_default();
         lost.signature = signature;
         lost.posts |= row.has(flags::POSTS);
+        let own = preempted.get(signature as usize).map_or(0, |&time| time);
+        lost.preempted = lost.preempted.saturating_add(own.max(0) as u64);
     }
     let name = |account: &Account| {
         let key = paths.get(account.path as usize).copied();
@@ -170,9 +174,17 @@ pub fn settle(
             unexplained -= moved;
         }
         let unexplained = unexplained.max(lost.unexplained.min(beyond));
-        settled.unexplained = settled.unexplained.saturating_add(unexplained);
         let more = unexplained.saturating_sub(lost.unexplained);
-        findings.add_rest(lost.signature, more, account.count);
+        let preempted = more.min(lost.preempted);
+        for (pattern, time) in [
+            (PatternId::WithoutProcessor, preempted),
+            (PatternId::Unexplained, more - preempted),
+        ] {
+            findings.add_rest(pattern, lost.signature, (time, account.count));
+        }
+        settled.explained = settled.explained.saturating_add(preempted);
+        let unexplained = unexplained - preempted;
+        settled.unexplained = settled.unexplained.saturating_add(unexplained);
     }
     settled
 }

@@ -140,6 +140,8 @@ pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts)
         Fact::Threads,
         f64::from(u8::from(!root.thread_set.is_empty())),
     );
+    let is_inside = root.until.is_none() && !root.operation.is_empty();
+    facts.number(Fact::InCall, f64::from(u8::from(is_inside)));
     if let Some(until) = &root.until {
         facts.text(Fact::NextOperation, until.operation.clone());
         facts.text(Fact::NextPlace, words::place(&until.location));

@@ -28,11 +28,11 @@ pub enum Kind {
     Call,
     /// None of the late location: the wait lasted longer than all that it did more.
     Latency,
-    /// Between two calls, off the processor by itself.
+    /// Between two calls or in one, off the processor by itself.
     Blocked,
-    /// Between two calls, off the processor since another program or rank had it.
+    /// The same, since another program or rank had it.
     Preempted,
-    /// Between two calls, in the kernel.
+    /// The same, in the kernel.
     Kernel,
     /// In a function of the program, as samples tell of what is computation beside. Never a cause.
     Sampled,
@@ -50,9 +50,12 @@ pub struct Activity {
     /// The call, or the one before the stretch between two. Of computation in a function there is no call,
     /// but the call path.
     pub begin: Site,
-    /// The call after the stretch; for latency, the call that waited.
+    /// The call after the stretch; for latency, the call that waited; none for what is in a call.
     pub until: Site,
 }
+
+/// What a call may be beside work, in the order of time spent on it.
+pub const INSIDE: [Kind; 3] = [Kind::Blocked, Kind::Preempted, Kind::Kernel];
 
 impl Kind {
     /// Whether it can be a cause: it is not told beside another one.
@@ -67,7 +70,7 @@ impl Activity {
     pub fn is_stretch(&self) -> bool {
         match self.kind {
             Kind::Computation => !self.is_in_function(),
-            Kind::Blocked | Kind::Preempted | Kind::Kernel => true,
+            Kind::Blocked | Kind::Preempted | Kind::Kernel => self.until != Site::default(),
             Kind::Io
             | Kind::Call
             | Kind::Latency
@@ -165,6 +168,9 @@ pub struct OfCall {
     pub meets: bool,
     /// Whether it posts a request.
     pub posts: bool,
+    /// By [`INSIDE`]: whether that, in such a call, is a cause of its own. Who sleeps in file operations
+    /// and in waits among threads does what these are for.
+    pub tells: [bool; INSIDE.len()],
     /// Whether it does more than look whether something has come, and marks no region.
     is_plain: bool,
 }
@@ -187,6 +193,9 @@ pub struct Activities {
     of_sampled: FxHashMap<u32, Option<u32>>,
     /// Calls before stretches, with functions in which there were samples then.
     sampled_in: FxHashSet<(Site, PathKey)>,
+    /// What was beside work in calls, by kind and signature; and with the numbers of the calls.
+    of_inside: FxHashMap<(Kind, u32), u32>,
+    around: Vec<(u32, u32)>,
     /// Those of counters.
     pub(super) counters: Numbers,
 }
@@ -288,6 +297,7 @@ impl Activities {
             number,
             meets: row.is_some_and(|row| row.has(flags::COLLECTIVE) || row.shape == Shape::Init),
             posts: row.is_some_and(|row| row.has(flags::POSTS)),
+            tells: row.map_or([false; INSIDE.len()], tells),
             is_plain: row.is_some_and(is_plain),
         };
         if self.of_call.len() <= at {
@@ -299,6 +309,27 @@ impl Activities {
         }
         self.of_call[at] = call;
         call
+    }
+
+    /// What was beside work in a call.
+    pub fn inside(&mut self, thread: &Thread<'_>, kind: Kind, signature: u32) -> u32 {
+        if let Some(&known) = self.of_inside.get(&(kind, signature)) {
+            return known;
+        }
+        let number = self.number(Activity {
+            kind,
+            begin: site(thread, signature),
+            until: Site::default(),
+        });
+        let call = self.of_call(thread, signature).number;
+        self.of_inside.insert((kind, signature), number);
+        self.around.push((number, call));
+        number
+    }
+
+    /// The numbers of what was beside work in calls, with those of the calls.
+    pub fn calls_around(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.around.iter().copied()
     }
 
     /// The number of the computation between two calls.
@@ -485,6 +516,14 @@ impl Shared {
     pub fn find(&self, key: [u64; 2]) -> Option<u32> {
         self.numbers.get(&key).copied()
     }
+}
+
+/// See [`OfCall::tells`].
+fn tells(row: &Row) -> [bool; INSIDE.len()] {
+    let call = calls::call(row.operation);
+    let waits = call.is_some_and(|call| call.is_threads()) || row.class == TimeClass::Io;
+    let is_apart = call.is_none_or(|call| call.shape.is_apart());
+    INSIDE.map(|kind| !is_apart && !row.looks && (kind == Kind::Preempted || !waits))
 }
 
 fn is_plain(row: &Row) -> bool {

@@ -79,12 +79,12 @@ pub struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Finds the root causes of the waits of all agents, of which `links` are this agent's.
-    /// Collective.
+    /// Finds the root causes of the waits of all agents, of which `links` are this agent's; and by location and
+    /// signature for how long calls lasted longer since others had the processor, ns. Collective.
     ///
     /// # Errors
     /// Temporary files that cannot be written or read. The same on all agents.
-    pub fn find(&self, ranks: &[Rank<'_>], mut links: Links) -> Result<Roots> {
+    pub fn find(&self, ranks: &[Rank<'_>], mut links: Links) -> Result<(Roots, Vec<Vec<i64>>)> {
         let members = Members::gather(self.job, self.opened, self.numbers)?;
         let mut sweep = Sweep::new(self, ranks, members, self.started());
         let borders = links.borders().to_vec();
@@ -126,6 +126,9 @@ impl Search<'_> {
         } = sweep;
         let walkers = walkers.into_par_iter();
         let mut walked: Vec<Walked> = walkers.map(|walker| walker.finish(&members)).collect();
+        let preempted = walked.iter_mut();
+        let preempted = preempted.map(|walked| std::mem::take(&mut walked.preempted));
+        let preempted = preempted.collect();
         let mut path = self.path(&mut walked, (&names, sets), &mut load)?;
         let mut carrier = Carrier::new(self.job, victims, !self.folds);
         let mut stretches: Vec<Piece> = Vec::new();
@@ -189,7 +192,7 @@ impl Search<'_> {
             bytes: sent.bytes,
             waiting: map.gather(self.job),
         };
-        Ok(roots)
+        Ok((roots, preempted))
     }
 
     /// When the first rank had started the library, ns: its own start-up is where a rank met all

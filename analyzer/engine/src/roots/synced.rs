@@ -1,6 +1,7 @@
 //! When a location last synchronised with others, and what it had done until then.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::roots::members::Members;
 
@@ -28,26 +29,31 @@ impl Sums {
     /// What two locations did is compared from when the first of them `left` the call in which
     /// they met. This one may have left it later, but it waited for the other one until then.
     pub fn begin_at(&mut self, left: i64, call: &Closed) {
-        let spent = &mut self.spent[call.number as usize];
-        let later = call
-            .leave
-            .saturating_sub(left)
-            .saturating_sub(call.transfer);
-        *spent -= later.min(call.inside).clamp(0, *spent);
+        let later = call.leave.saturating_sub(left);
+        let mut later = later.saturating_sub(call.transfer).max(0);
+        for &(number, time) in &call.parts {
+            let spent = &mut self.spent[number as usize];
+            let part = later.min(time);
+            *spent -= part.clamp(0, *spent);
+            later -= part;
+        }
     }
 }
 
+/// Activities, and ns.
+pub type Parts = SmallVec<[(u32, i64); 4]>;
+
 /// A call that ends.
-#[derive(Clone, Copy)]
 pub struct Closed {
     /// The number of its activity.
     pub number: u32,
     /// ns
     pub leave: i64,
-    /// Time in it, without its waiting, ns.
-    pub inside: i64,
     /// What counts as waiting after the late one had come, ns.
     pub transfer: i64,
+    /// Time in it, without its waiting. What was beside work is probably why it left later than others, and
+    /// comes first.
+    pub parts: Parts,
 }
 
 /// Whom a location waits for, or who waits for it.

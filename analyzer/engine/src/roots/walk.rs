@@ -1,6 +1,7 @@
 //! The forward sweep over the calls of a location: time by activity, and what was done since it
 //! last synchronised with another rank.
 
+mod inside;
 mod meeting;
 mod waiting;
 
@@ -13,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Told, is_call};
+use crate::roots::activities::{Activities, INSIDE, Told, is_call};
 use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
@@ -23,6 +24,7 @@ use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
 use crate::wire::links::{Blame, Link, More, Wholes};
+use inside::InWaits;
 use meeting::Started;
 pub use waiting::team;
 use waiting::unknown;
@@ -121,6 +123,15 @@ struct Open {
     transfer: i64,
     /// Whether it waits to its end: later looks go on waiting.
     goes_on: bool,
+    /// What its record tells of it beside work, by [`INSIDE`], ns.
+    off: [i64; INSIDE.len()],
+}
+
+impl Open {
+    /// Whether nothing is known of it beside work.
+    fn is_work(&self) -> bool {
+        self.off == [0; INSIDE.len()]
+    }
 }
 
 /// One location.
@@ -168,6 +179,10 @@ pub struct Walker<'a> {
     told_apart: u32,
     /// Looks waited until then, ns, and that much more than the links so far tell.
     looked_on: (i64, i64),
+    /// What calls are beside work while they wait.
+    in_waits: InWaits,
+    /// By signature: time in calls in which others had the processor, and which is not their waiting, ns.
+    preempted: Vec<i64>,
     /// Whether its start-up is over, and when the first rank's was, ns.
     has_begun: bool,
     begun: i64,
@@ -223,6 +238,7 @@ impl<'a> Walker<'a> {
                 waited: 0,
                 transfer: 0,
                 goes_on: false,
+                off: [0; INSIDE.len()],
             }),
             begin: start,
             startup: None,
@@ -240,6 +256,8 @@ impl<'a> Walker<'a> {
             told_apart: 0,
             alike: SmallVec::new(),
             looked_on: (i64::MIN, 0),
+            in_waits: InWaits::default(),
+            preempted: Vec::new(),
             has_begun: false,
             begun,
             times: Vec::new(),
@@ -348,6 +366,7 @@ impl<'a> Walker<'a> {
             }
             self.begin.get_or_insert(enter);
             self.complete(row, event);
+            let off = self.off_inside(signature, event);
             self.open = Some(Open {
                 signature,
                 number: columns.number + at as u64,
@@ -358,6 +377,7 @@ impl<'a> Walker<'a> {
                 waited: 0,
                 transfer: 0,
                 goes_on: false,
+                off,
             });
         }
         let own = due.into_iter().chain(own);
@@ -398,16 +418,15 @@ impl<'a> Walker<'a> {
     ) -> usize {
         let idles = self.partners.is_empty() && !self.met_group && !self.waits_alone;
         let idles = idles && self.started.is_empty() && self.completing.is_empty();
-        let open = self
-            .open
-            .filter(|open| idles && open.worked == 0 && open.waited == 0);
+        let is_idle = |open: &Open| open.worked == 0 && open.waited == 0 && open.is_work();
+        let open = self.open.filter(|open| idles && is_idle(open));
         let Some(mut open) = open else {
             return at;
         };
         let mut last = self.activities.of_call(self.thread, open.signature);
         let end = (late.saturating_sub(columns.number)).min(columns.enter.len() as u64) as usize;
         let mut stop = at;
-        while stop < end && !last.meets {
+        while stop < end && !last.meets && open.is_work() {
             let signature = columns.signature[stop];
             let (enter, leave) = (columns.enter[stop], columns.leave[stop]);
             if enter >= due || !self.activities.is_plain(self.thread, signature) {
@@ -416,8 +435,10 @@ impl<'a> Walker<'a> {
             add(&mut self.sums.spent, last.number, open.leave - open.begin);
             note_end(&mut self.ended, last.number, open.leave);
             self.posts += u64::from(last.posts);
+            let event = event_at(columns, extended, stop);
+            let off = self.off_inside(signature, event);
             if enter > open.leave {
-                let told = Told::by(event_at(columns, extended, stop), self.folds);
+                let told = Told::by(event, self.folds);
                 let time = enter - open.leave;
                 self.compute((open.signature, signature), told, (enter, time));
             }
@@ -432,6 +453,7 @@ impl<'a> Walker<'a> {
                 waited: 0,
                 transfer: 0,
                 goes_on: false,
+                off,
             };
             stop += 1;
         }
@@ -465,8 +487,11 @@ impl<'a> Walker<'a> {
     /// Ends the open call: another one begins.
     #[inline]
     fn close(&mut self, members: &Members) {
-        let open = self.open.as_ref().filter(|open| open.signature != NONE);
-        let Some(&Open {
+        let open = self.open.filter(|open| open.signature != NONE);
+        let Some(open) = open else {
+            return;
+        };
+        let Open {
             signature,
             leave,
             begin,
@@ -475,10 +500,7 @@ impl<'a> Walker<'a> {
             transfer,
             goes_on,
             ..
-        }) = open
-        else {
-            return;
-        };
+        } = open;
         if worked > 0 {
             let number = self.activities.of_gap(self.thread, signature, signature);
             add(&mut self.sums.spent, number, worked);
@@ -492,8 +514,11 @@ impl<'a> Walker<'a> {
         }
         let of_call = self.activities.of_call(self.thread, signature);
         let (number, meets) = (of_call.number, of_call.meets);
-        add(&mut self.sums.spent, number, inside);
-        note_end(&mut self.ended, number, leave);
+        let parts = self.parts(&open, number, inside);
+        for &(number, time) in &parts {
+            add(&mut self.sums.spent, number, time);
+            note_end(&mut self.ended, number, leave);
+        }
         // As much as the waits are charged with: they take their parts of costs by that.
         self.sums.waited = self.sums.waited.saturating_add(waited);
         for (number, time) in self.alike.drain(..) {
@@ -503,8 +528,8 @@ impl<'a> Walker<'a> {
         let call = Closed {
             number,
             leave,
-            inside,
             transfer,
+            parts,
         };
         if meets || self.met_group || !self.partners.is_empty() {
             let row = self.thread.rows.get(signature as usize);
@@ -522,8 +547,10 @@ impl<'a> Walker<'a> {
 pub struct Walked<'a> {
     pub thread: &'a Thread<'a>,
     pub activities: Activities,
-    /// Time by activity, without waiting, ns.
+    /// Time by activity, without waiting, ns. What a call was beside work is of the call.
     pub spent: Vec<i64>,
+    /// By signature: time in calls in which others had the processor, and which is not their waiting, ns.
+    pub preempted: Vec<i64>,
     /// What it did longer than those that waited for it, by activity.
     pub longer: Vec<Longer>,
     /// In which functions, by samples.
@@ -549,6 +576,10 @@ impl<'a> Walker<'a> {
         };
         // Samples, counters and waits tell of time that is there beside them.
         let mut spent = self.sums.spent;
+        for (inside, call) in self.activities.calls_around() {
+            let time = spent.get_mut(inside as usize).map_or(0, std::mem::take);
+            add(&mut spent, call, time);
+        }
         for (time, activity) in spent.iter_mut().zip(&self.activities.list) {
             if !activity.kind.is_cause() {
                 *time = 0;
@@ -558,6 +589,7 @@ impl<'a> Walker<'a> {
             thread: self.thread,
             activities: self.activities,
             spent,
+            preempted: self.preempted,
             longer: self.longer,
             in_functions: self.in_functions,
             in_counters: self.in_counters,

@@ -185,6 +185,9 @@ pub struct Counted {
     sent: FxHashMap<u32, (u64, u64)>,
     /// What all stretches between calls were beside work, and what was counted in them.
     pub beside: Beside,
+    /// By signature: time in calls beyond their waiting in which others had the processor, ns; empty if
+    /// root causes are not searched.
+    pub preempted: Vec<i64>,
 }
 
 impl Counted {

@@ -376,13 +376,12 @@ impl Sink for LocalFindings {
 }
 
 impl LocalFindings {
-    /// Adds the unexplained time of all `calls` with a signature together, ns. It belongs to no
-    /// single call.
-    pub fn add_rest(&mut self, signature: u32, severity: u64, calls: u64) {
+    /// Adds time of all `calls` with a signature together, ns. It belongs to no single call.
+    pub fn add_rest(&mut self, pattern: PatternId, signature: u32, (severity, calls): (u64, u64)) {
         if severity == 0 {
             return;
         }
-        let sums = self.of(PatternId::Unexplained, signature);
+        let sums = self.of(pattern, signature);
         sums.severity = sums.severity.saturating_add(severity);
         if sums.instances == 0 {
             sums.instances = calls;

@@ -1,5 +1,5 @@
-//! What threads did between calls: off the processor or in the kernel, samples of the call stack, and
-//! counters.
+//! What threads did between calls, and in calls beside work: off the processor or in the kernel, samples of
+//! the call stack, and counters.
 //!
 //! Each thread with such times has tracks of its own for them, below its calls. The trace does not tell the
 //! order of the parts of a stretch: they are drawn one after the other.
@@ -46,7 +46,11 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             true => operation.leave,
             false => operation.enter,
         };
-        self.outside(at, operation, (since, until))?;
+        self.outside(at, operation.beside, (since, until))?;
+        // What a call did more than it waited, it did at its end.
+        let inside: i64 = operation.off.iter().sum();
+        let since = operation.leave.saturating_sub(inside).max(operation.enter);
+        self.outside(at, operation.off, (since, operation.leave))?;
         self.count_in(at, operation, (since, until))?;
         for (path, time) in self.events.moments(at, operation) {
             self.sample(at, path, time)?;
@@ -54,15 +58,15 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         Ok(())
     }
 
-    /// The parts off the processor and in the kernel.
+    /// The parts off the processor and in the kernel, one after the other.
     fn outside(
         &mut self,
         at: usize,
-        operation: &Operation,
+        times: [i64; OUTSIDE.len()],
         (since, until): (i64, i64),
     ) -> Result<()> {
         let mut begin = since;
-        for (part, time) in operation.beside.into_iter().enumerate() {
+        for (part, time) in times.into_iter().enumerate() {
             let end = begin.saturating_add(time).min(until);
             if end <= begin {
                 continue;
@@ -70,8 +74,8 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             let track = self.own_track(
                 at,
                 PARTS,
-                "between calls",
-                "parts of a stretch: their order is not known",
+                "beside work",
+                "parts of a stretch or a call: their order is not known",
             )?;
             let kinds = match &self.between.outside {
                 Some(kinds) => kinds,
@@ -80,7 +84,7 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
                     for kind in OUTSIDE {
                         kinds.push(self.writer.prepare(&Kind {
                             name: kind.name(),
-                            category: "between calls",
+                            category: "beside work",
                             values: &[],
                             colour: None,
                         })?);

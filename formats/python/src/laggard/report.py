@@ -105,8 +105,10 @@ class RootCause:
         }.get(self.activity)
         if did is None:
             return f"{who} took longer in {begin}"
-        if not self.until:
+        if not self.until and self.activity == "computation":
             return f"{who} {'took' if self.operation else 'computed'} longer in {begin}"
+        if not self.until:
+            return f"{who} {did} in {begin}"
         if not self.operation:
             return f"{who} {did} until {self.until}"
         if self.until == begin:

@@ -81,8 +81,13 @@ fn cause(report: &Report, wait: f64) -> Option<String> {
     let own = crowd(report).and_then(|_| all.iter().find(is_own));
     let (named, text) = match own.filter(|own| own.id != first.id) {
         Some(own) => {
+            // Who is known to have no processor needs no guess.
+            let why = match first.activity.as_str() {
+                "preempted" => "",
+                _ => ", probably waiting for a core",
+            };
             let text = format!(
-                "{} {}: {}, probably waiting for a core.",
+                "{} {}: {}{why}.",
                 blamed(report, own, "Largest cause outside of communication", wait),
                 percent(first.percent),
                 doing(first, report.run.ranks)
@@ -167,10 +172,13 @@ fn doing(root: &RootCause, all: u32) -> String {
     let (begin, until) = roots::ends(&root.operation, &root.location, root.until.as_ref());
     match (roots::outside(&root.activity), until) {
         (Some(does), until) => {
-            let place = until.map_or_else(
-                || format!("in {}", finding::place(&root.location)),
-                |until| format!("before {until}"),
-            );
+            let place = match until {
+                Some(until) => format!("before {until}"),
+                None if root.operation.is_empty() => {
+                    format!("in {}", finding::place(&root.location))
+                }
+                None => format!("in {begin}"),
+            };
             let does = match does {
                 Outside::Computed => agree(&ranks, "computes", "compute").to_owned(),
                 Outside::Was(what) => format!("{} {what}", agree(&ranks, "is", "are")),

@@ -39,7 +39,7 @@ pub(crate) fn what(root: &RootCause) -> String {
     let ranks = who(root);
     let (begin, until) = ends(&root.operation, &root.location, root.until.as_ref());
     if let Some(did) = outside(&root.activity)
-        && let Some(between) = between(&root.operation, &begin, until.as_deref())
+        && let Some(between) = during(&did, &root.operation, &begin, until.as_deref())
     {
         let did = match did {
             Outside::Computed => "computed".to_owned(),
@@ -61,14 +61,14 @@ pub(crate) fn what(root: &RootCause) -> String {
     }
 }
 
-/// What a rank does between two calls.
+/// What a rank does between two calls, or, if it is no work, in one.
 pub(super) enum Outside {
     Computed,
     /// With a form of "to be".
     Was(&'static str),
 }
 
-/// The activities between two calls.
+/// The activities between two calls, or what a call was beside work.
 pub(super) fn outside(activity: &str) -> Option<Outside> {
     match activity {
         "computation" => Some(Outside::Computed),
@@ -88,6 +88,13 @@ fn between(operation: &str, begin: &str, until: Option<&str>) -> Option<String> 
         false if until == begin => format!("between calls of {until}"),
         false => format!("between {begin} and {until}"),
     })
+}
+
+/// The same, or `in MPI_Allreduce at chain.c:7 main`.
+fn during(did: &Outside, operation: &str, begin: &str, until: Option<&str>) -> Option<String> {
+    let is_inside = matches!(did, Outside::Was(_)) && !operation.is_empty();
+    let inside = until.is_none() && is_inside;
+    between(operation, begin, until).or_else(|| inside.then(|| format!("in {begin}")))
 }
 
 /// The calls at both ends of an activity.
@@ -110,7 +117,7 @@ pub(super) fn activity(
 ) -> String {
     let (begin, until) = ends(operation, location, until);
     if let Some(did) = outside(kind)
-        && let Some(between) = between(operation, &begin, until.as_deref())
+        && let Some(between) = during(&did, operation, &begin, until.as_deref())
     {
         let what = match did {
             Outside::Computed => "computation",

@@ -96,7 +96,7 @@ tables! {
         /// Call path.
         call_path: u32,
     }
-    /// What the time before a call was beside computation, as far as it was read.
+    /// What the time before a call was beside computation, and what the call was, as far as that was read.
     StretchRow / StretchColumns = "stretches" {
         /// Rank.
         rank: u32,
@@ -116,6 +116,16 @@ tables! {
         major_faults: u32,
         /// Time in which counters counted, ns.
         counted_ns: Option<i64>,
+        /// In the call itself, off the processor by itself, ns.
+        inside_blocked_ns: i64,
+        /// In the call itself, off the processor since others had it, ns.
+        inside_preempted_ns: i64,
+        /// In the call itself, in the kernel as far as page faults explain it, ns.
+        inside_kernel_ns: i64,
+        /// Page faults in the call itself without a device.
+        inside_minor_faults: u32,
+        /// Page faults in the call itself with a device.
+        inside_major_faults: u32,
     }
     /// What a counter counted before a call.
     CounterRow / CounterColumns = "counters" {

@@ -1,0 +1,80 @@
+//! What a call was beside work: which of it is its own, and which part of its waiting.
+
+use laggard_trace::Event;
+
+use super::{Open, Walker, add};
+use crate::roots::activities::{INSIDE, Kind};
+use crate::roots::synced::Parts;
+
+/// Parts of a call's waiting in calls that did little else, from this share of their time on.
+const WAITING: (i64, i64) = (15, 16);
+
+/// Time beside work in calls that waited for others to their end, ns.
+#[derive(Default)]
+pub(super) struct InWaits {
+    /// By [`INSIDE`].
+    times: [i64; INSIDE.len()],
+    /// Time of these calls.
+    all: i64,
+}
+
+impl InWaits {
+    /// Of the `time` beside work in a call that waited so long, what is not expected of its waiting.
+    fn beyond(&self, at: usize, time: i64, waited: i64) -> i64 {
+        let in_waits = i128::from(self.times[at]) * i128::from(waited);
+        time - (in_waits / i128::from(self.all.max(1))) as i64
+    }
+}
+
+impl Walker<'_> {
+    /// What a call's record tells of it, by [`INSIDE`], ns.
+    pub(super) fn off_inside(
+        &mut self,
+        signature: u32,
+        event: Option<&Event>,
+    ) -> [i64; INSIDE.len()] {
+        let Some(event) = event.filter(|event| self.folds && !event.inside.is_work()) else {
+            return [0; INSIDE.len()];
+        };
+        let tells = self.activities.of_call(self.thread, signature).tells;
+        let stream = &self.thread.stream;
+        let mut times = event.inside.of_call(|ticks| stream.length_ns(ticks));
+        for (time, tells) in times.iter_mut().zip(tells) {
+            *time *= i64::from(tells);
+        }
+        times
+    }
+
+    /// The parts of the `own` time of a call that ends, ns: beside work, then the rest.
+    ///
+    /// Where in the call a rank was off its processor is not recorded. Libraries that yield or sleep in
+    /// waits are off it there, too: by as much as in the calls so far that did nothing but wait. What goes
+    /// beyond is of the call itself, and never more than that.
+    pub(super) fn parts(&mut self, open: &Open, number: u32, mut own: i64) -> Parts {
+        let mut parts = Parts::new();
+        let whole = open.leave - open.enter;
+        for (at, &time) in open.off.iter().enumerate().filter(|(_, time)| **time > 0) {
+            let part = self.in_waits.beyond(at, time.min(whole), open.waited);
+            let part = part.clamp(0, own);
+            if part > 0 {
+                let inside = self
+                    .activities
+                    .inside(self.thread, INSIDE[at], open.signature);
+                parts.push((inside, part));
+                own -= part;
+                if INSIDE[at] == Kind::Preempted {
+                    add(&mut self.preempted, open.signature, part);
+                }
+            }
+        }
+        parts.push((number, own));
+        let waited = i128::from(open.waited) * i128::from(WAITING.1);
+        if waited > 0 && waited >= i128::from(whole) * i128::from(WAITING.0) {
+            for (sum, time) in self.in_waits.times.iter_mut().zip(open.off) {
+                *sum = sum.saturating_add(time.min(whole));
+            }
+            self.in_waits.all = self.in_waits.all.saturating_add(whole);
+        }
+        parts
+    }
+}
