@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use laggard_engine::events::{NONE, Operation};
 use laggard_patterns::PatternId;
 use laggard_trace::calls;
+use laggard_overlay::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use super::{Asked, seconds, short};
 use crate::index::KeptWait;
 use crate::share::Share;
 use crate::spending::calls as calls_of;
-use crate::stop::Stop;
 
 /// Most frames of a call path.
 const FRAMES: usize = 64;
@@ -70,7 +70,7 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         .take(FRAMES)
         .map(|one| short(one))
         .collect();
-    let index = &share.index.locations[at];
+    let index = share.index(at);
     let waits = index.waits((call.enter, call.leave));
     let waits = waits.filter(|wait| wait.enter == call.enter).map(waited);
     let peer = |peer: i32| (peer >= 0).then_some(peer);

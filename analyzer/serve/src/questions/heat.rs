@@ -4,13 +4,13 @@ use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rayon::prelude::*;
+use laggard_overlay::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, seconds};
 use crate::share::Share;
 use crate::spending::{NAMES, borders, times};
-use crate::stop::Stop;
 
 /// Most cells of a map: a byte each.
 const CELLS: usize = 1 << 16;

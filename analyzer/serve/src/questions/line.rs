@@ -11,6 +11,7 @@ use laggard_trace::calls;
 use laggard_trace::flags;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use laggard_overlay::{Stop, Stopped};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -18,7 +19,6 @@ use super::{Asked, seconds, short};
 use crate::index::{KeptWait, counts, kind};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, borders, calls as calls_of, times};
-use crate::stop::{Stop, Stopped};
 
 /// Most locations of a time line.
 const LOCATIONS: usize = 64;
@@ -81,7 +81,7 @@ impl Line {
         (stretch, locations): ((i64, i64), usize),
         stop: &Stop,
     ) -> Result<Lane, Stopped> {
-        let index = &share.index.locations[at];
+        let index = share.index(at);
         let mut waits: Vec<&KeptWait> = index.waits(stretch).collect();
         waits.sort_unstable_by_key(|wait| (-wait.lost, wait.since));
         waits.truncate(WAITS / locations);
@@ -108,7 +108,7 @@ impl Line {
                         leave: call.leave,
                         kind: 1 + kind(class) as u8,
                         name: calls::name(signature.operation).to_owned(),
-                        place: share.events.call_paths[call.call_path as usize].short(),
+                        place: share.events().call_paths[call.call_path as usize].short(),
                     });
                 }
             })?;

@@ -9,12 +9,12 @@ mod selection;
 
 use anyhow::{Result, bail};
 use laggard_comm::{self as comm, Job};
+use laggard_overlay::Stop;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::share::Share;
-use crate::stop::Stop;
 
 /// No answer is larger, bytes.
 pub const LARGEST: usize = 100_000;

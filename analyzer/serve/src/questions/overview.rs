@@ -3,13 +3,13 @@
 use anyhow::Result;
 use laggard_report::layout::GLUE;
 use laggard_report::words;
+use laggard_overlay::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, seconds, short};
 use crate::share::Share;
 use crate::spending::NAMES;
-use crate::stop::Stop;
 
 /// Rows of each table.
 const ROWS: usize = 50;

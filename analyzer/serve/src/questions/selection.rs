@@ -8,6 +8,7 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls;
 use laggard_trace::flags;
 use rayon::prelude::*;
+use laggard_overlay::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -15,7 +16,6 @@ use super::{Asked, seconds, short};
 use crate::index::{KeptWait, counts, overlap, scaled};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, calls as calls_of, is_exact, times};
-use crate::stop::Stop;
 
 /// Rows of each table.
 const ROWS: usize = 40;
@@ -69,7 +69,7 @@ impl Sums {
         among: usize,
         stop: &Stop,
     ) -> Result<Sums> {
-        let index = &share.index.locations[at];
+        let index = share.index(at);
         let mut sums = Sums::default();
         let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
         sums.times = times.first().copied().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Sums {
             }
         })?;
         for ((call, path), one) in of {
-            let place = share.events.call_paths[path as usize].short();
+            let place = share.events().call_paths[path as usize].short();
             let sum = sums
                 .profile
                 .entry((calls::name(call).to_owned(), place))
