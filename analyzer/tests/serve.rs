@@ -8,16 +8,16 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use laggard_comm::Serial;
+use laggard_comm::{Job, Serial};
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
+use laggard_overlay::{Head, LinkJob, Members, Reply, Stop, Stream, Wait, Work, link};
 use laggard_report::Report;
 use laggard_serve::questions::LARGEST;
-use laggard_serve::{Question, Share, Stop, answer};
+use laggard_serve::{Question, Share, answer, server};
 use laggard_trace::calls::number;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::agents::agents;
 use support::*;
 
 const US: u64 = 1000;
@@ -57,13 +57,60 @@ fn report(trace: &Path) -> Report {
 
 fn share(trace: &Path) -> Share {
     let events = Events::open(trace).unwrap();
-    Share::of_all(events, report(trace), trace).unwrap()
+    Share::new(&Serial, events, Some(report(trace)), trace).unwrap()
+}
+
+fn packed(question: &Value) -> anyhow::Result<(Question, Vec<u8>)> {
+    let question: Question = serde_json::from_value(question.clone())?;
+    let packed = question.packed()?;
+    Ok((question, packed))
 }
 
 fn asked(share: &Share, question: Value) -> anyhow::Result<Value> {
-    let question: Question = serde_json::from_value(question)?;
-    let answer = answer(&Serial, share, &question, &Stop::default())?;
-    Ok(answer.expect("this is the head"))
+    let (question, packed) = packed(&question)?;
+    let part = Some(share.part(&packed, &Stop::default())?);
+    let missing = Vec::new();
+    answer(share, &question, Reply { part, missing })
+}
+
+/// The answers of so many agents, in a tree in which each asks two.
+fn answers(count: usize, trace: &Path, questions: &[Value]) -> Vec<Value> {
+    let runtime = &server::runtime().unwrap();
+    std::thread::scope(|scope| {
+        let work = |linked| {
+            let job = LinkJob::new(linked);
+            let events = Events::open_share(&job, trace).unwrap();
+            let report = (job.agent() == 0).then(|| report(trace));
+            let share = Share::new(&job, events, report, trace).unwrap();
+            let linked = job.into_linked();
+            if linked.link.agent() != 0 {
+                server::work(runtime, share, linked);
+                return Vec::new();
+            }
+            let share = std::sync::Arc::new(share);
+            let (head, own) = Head::new(linked, share.clone());
+            runtime.spawn(own);
+            let stream = Stream {
+                members: Members::all(count),
+                fan_out: 2,
+                wait: Wait::All,
+            };
+            let of = |question: &Value| {
+                let (question, packed) = packed(question).unwrap();
+                let reply = runtime.block_on(head.ask(&stream, &packed));
+                answer(&share, &question, reply).unwrap()
+            };
+            let answers = questions.iter().map(of).collect();
+            head.end();
+            answers
+        };
+        let threads = link::threads(count).into_iter();
+        let threads: Vec<_> = threads
+            .map(|linked| scope.spawn(move || work(linked)))
+            .collect();
+        let mut ended = threads.into_iter().map(|thread| thread.join().unwrap());
+        ended.next().unwrap()
+    })
 }
 
 fn same(found: &Value, expected: f64) {
@@ -76,7 +123,7 @@ fn sums_are_those_of_the_report() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());
     let share = share(trace.path());
-    let report = &share.report;
+    let report = share.report().unwrap();
     for (at, location) in report.locations.iter().enumerate() {
         let answer = asked(&share, json!({"ask": "selection", "first": at, "last": at})).unwrap();
         let times = &answer["times_s"];
@@ -111,7 +158,7 @@ fn parts_of_the_run_add_up_to_it() {
         let question = json!({"ask": "selection", "from_s": from, "until_s": until});
         asked(&share, question).unwrap()["times_s"].clone()
     };
-    let end = share.events.end_ns() as f64 / 1e9;
+    let end = share.events().end_ns() as f64 / 1e9;
     let cuts = [0.0, 0.000_25, 0.012_345_6, 0.012_345_7, 0.05, end];
     for kind in ["computation", "communication", "synchronization", "waiting"] {
         let parts = cuts
@@ -166,24 +213,24 @@ fn answers_do_not_depend_on_the_number_of_agents() {
         json!({"ask": "call", "location": 3, "number": 1, "at_s": 0.000_21}),
         json!({"ask": "overview"}),
     ];
+    let index = trace.path().join("laggard.index");
     let of = |count: usize| {
-        let answers = agents(count, |job| {
-            let mut share = share(trace.path());
-            let (all, at) = (share.events.locations(), job.agent());
-            share.own = all * at / count..all * (at + 1) / count;
-            let of = |question: &Value| {
-                let question = serde_json::from_value(question.clone()).unwrap();
-                answer(job, &share, &question, &Stop::default()).unwrap()
-            };
-            questions.iter().map(of).collect::<Vec<_>>()
-        });
-        assert!(answers[1..].iter().flatten().all(Option::is_none));
-        answers[0].clone()
+        // Each number of agents makes its own index, and reads it.
+        let _ = fs::remove_file(&index);
+        let made = answers(count, trace.path(), &questions);
+        let bytes = fs::read(&index).unwrap();
+        assert_eq!(made, answers(count, trace.path(), &questions));
+        assert_eq!(bytes, fs::read(&index).unwrap());
+        (made, bytes)
     };
     let alone = of(1);
-    assert!(alone.iter().all(Option::is_some));
-    assert_eq!(alone, of(2));
-    assert_eq!(alone, of(3));
+    for answer in &alone.0 {
+        assert!(answer["missing"].is_null(), "{answer}");
+    }
+    assert!(alone == of(2));
+    assert!(alone == of(3));
+    // More than there are ranks.
+    assert!(alone == of(8));
 }
 
 #[test]
@@ -191,11 +238,12 @@ fn the_index_is_what_the_calls_add_up_to() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());
     let share = share(trace.path());
-    for (at, index) in share.index.locations.iter().enumerate() {
+    for at in 0..share.locations() {
+        let index = share.index(at);
         assert!(index.checkpoints.len() > 2);
         for checkpoint in &index.checkpoints {
             let mut inside = 0;
-            share.events.operations(at).read(|call| {
+            share.events().operations(at).read(|call| {
                 if call.leave <= checkpoint.time && call.enter >= index.measured.0 {
                     inside += call.inside;
                 }
@@ -217,7 +265,12 @@ fn an_index_is_kept_and_made_anew_where_it_must_be() {
     let path = trace.path().join("laggard.index");
     assert_eq!(first.kept.as_ref(), Some(&path));
     let bytes = fs::read(&path).unwrap();
-    assert_eq!(share(trace.path()).index, first.index);
+    let index = |share: &Share| -> Vec<_> {
+        (0..share.locations())
+            .map(|at| share.index(at).clone())
+            .collect()
+    };
+    assert_eq!(index(&share(trace.path())), index(&first));
     let mut damaged = bytes.clone();
     damaged[bytes.len() / 2] ^= 4;
     for wrong in [
@@ -227,11 +280,11 @@ fn an_index_is_kept_and_made_anew_where_it_must_be() {
         b"something else",
     ] {
         fs::write(&path, wrong).unwrap();
-        assert_eq!(share(trace.path()).index, first.index);
+        assert_eq!(index(&share(trace.path())), index(&first));
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
     // A trace that is cut off underneath is not read on.
-    let file = first.events.files().next().unwrap().to_owned();
+    let file = first.events().files().next().unwrap().to_owned();
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     let error = asked(&first, json!({"ask": "selection"}))
@@ -241,7 +294,7 @@ fn an_index_is_kept_and_made_anew_where_it_must_be() {
         error.contains("has changed") && error.contains("serve again"),
         "{error}"
     );
-    assert_ne!(share(trace.path()).index, first.index);
+    assert_ne!(index(&share(trace.path())), index(&first));
 }
 
 #[test]
@@ -273,11 +326,11 @@ fn questions_that_nobody_waits_for_end() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());
     let share = share(trace.path());
-    let question = serde_json::from_value(json!({"ask": "selection"})).unwrap();
+    let (_, packed) = packed(&json!({"ask": "selection"})).unwrap();
     let stop = Stop::default();
     stop.stop();
-    let error = answer(&Serial, &share, &question, &stop).unwrap_err();
-    assert!(error.is::<laggard_serve::Stopped>());
+    let error = share.part(&packed, &stop).unwrap_err();
+    assert!(error.is::<laggard_overlay::Stopped>());
 }
 
 fn odd() -> impl Strategy<Value = Value> {

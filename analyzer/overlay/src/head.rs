@@ -20,10 +20,11 @@ pub struct Reply {
     pub missing: Vec<Missing>,
 }
 
-/// What the head tells its own node. Without a head the tree ends.
+/// What the head tells its own node. Without a head the tree ends, too.
 pub(crate) enum Command {
     Ask(Message, UnboundedSender<Reply>),
     Stop(u64),
+    End,
 }
 
 /// What is known of the agents.
@@ -35,7 +36,7 @@ struct Known {
     late: BTreeSet<usize>,
 }
 
-/// Asks the agents of a tree. The tree ends with the last copy of this.
+/// Asks the agents of a tree. The tree ends with the last copy of this, if not before.
 #[derive(Clone)]
 pub struct Head {
     to: UnboundedSender<Command>,
@@ -74,6 +75,11 @@ impl Head {
     /// Agents in all.
     pub fn agents(&self) -> usize {
         self.agents
+    }
+
+    /// Ends the tree: its agents, and what is asked.
+    pub fn end(&self) {
+        let _ = self.to.send(Command::End);
     }
 
     /// Asks some agents, and gives every reply: one that is merged, or as many as there are.
@@ -116,7 +122,13 @@ impl Head {
     }
 
     /// Asks some agents, and gives each one's part as soon as it is there. Nobody is asked again.
-    pub async fn ask_each(&self, members: &Members, fan_out: usize, question: &[u8], take: impl FnMut(Reply)) {
+    pub async fn ask_each(
+        &self,
+        members: &Members,
+        fan_out: usize,
+        question: &[u8],
+        take: impl FnMut(Reply),
+    ) {
         let stream = Stream {
             members: members.clone(),
             fan_out,
@@ -139,7 +151,9 @@ impl Head {
         let late: BTreeSet<usize> = agents(Why::Late).collect();
         known.late.retain(|agent| !stream.members.contains(*agent));
         known.late.extend(late);
-        let gone = before.into_iter().filter(|&agent| stream.members.contains(agent));
+        let gone = before
+            .into_iter()
+            .filter(|&agent| stream.members.contains(agent));
         reply.missing.extend(gone.map(|agent| Missing {
             agent,
             why: Why::Gone,

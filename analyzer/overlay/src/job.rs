@@ -79,7 +79,11 @@ impl LinkJob {
                 Arrived::Gone(agent) => Some(*agent).filter(waits_for),
                 Arrived::Packet(..) => None,
             });
-            let Some(arrived) = gone.is_none().then(|| linked.inbox.blocking_recv()).flatten() else {
+            let Some(arrived) = gone
+                .is_none()
+                .then(|| linked.inbox.blocking_recv())
+                .flatten()
+            else {
                 let who = gone.map_or("another agent".to_owned(), |gone| format!("agent {gone}"));
                 eprintln!("laggard: {who} has ended, and the others needed it: start again");
                 linked.link.abort(1);
@@ -103,11 +107,18 @@ impl LinkJob {
             numbers.map(|bytes| u64::from_ne_bytes(*bytes)).collect()
         };
         let bytes = |values: &[u64]| -> Vec<u8> {
-            values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+            values
+                .iter()
+                .flat_map(|value| value.to_ne_bytes())
+                .collect()
         };
         let mut all = self.tree(bytes(values), &mut |one, other| {
             let pairs = numbers(&one).into_iter().zip(numbers(&other));
-            bytes(&pairs.map(|(one, other)| combine(one, other)).collect::<Vec<_>>())
+            bytes(
+                &pairs
+                    .map(|(one, other)| combine(one, other))
+                    .collect::<Vec<_>>(),
+            )
         });
         let mut all = all.take().unwrap_or_default();
         self.broadcast(&mut all);

@@ -1,5 +1,6 @@
 //! What an agent does in a tree: it hands questions down, works on them, and merges what comes up.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,7 +135,7 @@ impl Node {
         match command {
             Some(Command::Ask(message, reply)) => self.hear(HEAD, message, Some(reply)),
             Some(Command::Stop(number)) => self.hear(HEAD, Message::Stop { number }, None),
-            None => {
+            Some(Command::End) | None => {
                 for agent in (1..self.link.agents()).filter(|agent| !self.gone.contains(agent)) {
                     self.send(agent, &Message::End);
                 }
@@ -150,7 +151,12 @@ impl Node {
         message.is_none_or(|message| self.hear(from, message, None))
     }
 
-    fn hear(&mut self, from: usize, message: Message, reply: Option<UnboundedSender<Reply>>) -> bool {
+    fn hear(
+        &mut self,
+        from: usize,
+        message: Message,
+        reply: Option<UnboundedSender<Reply>>,
+    ) -> bool {
         match message {
             Message::Ask {
                 number,
@@ -231,9 +237,14 @@ impl Node {
             let (work, done) = (self.work.clone(), self.done.clone());
             let (question, stop) = (asked.question.clone(), asked.stop.clone());
             tokio::task::spawn_blocking(move || {
-                let part = work.part(&question, &stop);
+                let part =
+                    std::panic::catch_unwind(AssertUnwindSafe(|| work.part(&question, &stop)));
+                let part = match part {
+                    Ok(part) => part.map_err(|error| format!("{error:#}")),
+                    Err(_) => Err("laggard failed to answer this question".to_owned()),
+                };
                 // Nobody takes it if this agent ends.
-                let _ = done.send((number, part.map_err(|error| format!("{error:#}"))));
+                let _ = done.send((number, part));
             });
         }
         for child in children {

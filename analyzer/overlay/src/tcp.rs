@@ -28,7 +28,7 @@ const KEY: usize = 16;
 /// Longest time until a connection stands, and its ends have proved who they are.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Largest file with a meeting, bytes.
-const MEETING: u64 = 4096;
+pub const MEETING: u64 = 4096;
 
 /// Where agents meet, and the key that they prove to know.
 #[derive(Clone, Debug)]
@@ -51,14 +51,20 @@ impl Meeting {
     /// It cannot be read, or is none.
     pub fn read(path: &Path) -> Result<Meeting> {
         let shown = path.display();
-        let bytes = laggard_files::read(path, MEETING).with_context(|| format!("{shown}: cannot be read"))?;
+        let bytes = laggard_files::read(path, MEETING)
+            .with_context(|| format!("{shown}: cannot be read"))?;
         let text = String::from_utf8_lossy(&bytes);
         Meeting::parse(&text)
             .with_context(|| format!("{shown}: no file that laggard serve --meet has written"))
     }
 
-    fn parse(text: &str) -> Option<Meeting> {
-        let [host, port, digits] = text.split_whitespace().collect::<Vec<_>>().try_into().ok()?;
+    /// Reads the text of such a file.
+    pub fn parse(text: &str) -> Option<Meeting> {
+        let [host, port, digits] = text
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .try_into()
+            .ok()?;
         let mut key = [0; KEY];
         let digits: &[u8] = digits.as_bytes();
         if digits.len() != 2 * KEY {
@@ -144,8 +150,9 @@ impl Host {
                 }
             }
         }
-        let addresses: Vec<Option<SocketAddr>> =
-            std::iter::once(None).chain(joined.iter().map(|(address, _)| Some(*address))).collect();
+        let addresses: Vec<Option<SocketAddr>> = std::iter::once(None)
+            .chain(joined.iter().map(|(address, _)| Some(*address)))
+            .collect();
         let (mesh, inbox) = Mesh::new(0, addresses.clone(), &self.meeting);
         for (at, (_, mut stream)) in joined.into_iter().enumerate() {
             let agent = at + 1;
@@ -171,12 +178,17 @@ pub async fn join(meeting: &Meeting) -> Result<Linked> {
     let at = (meeting.host.as_str(), meeting.port);
     let failed = || format!("{}:{} cannot be joined", at.0, at.1);
     let stream = tokio::time::timeout(PATIENCE, TcpStream::connect(at)).await;
-    let stream = stream.map_err(io::Error::from).flatten().with_context(failed)?;
+    let stream = stream
+        .map_err(io::Error::from)
+        .flatten()
+        .with_context(failed)?;
     // The same way leads back.
     let listener = TcpListener::bind((stream.local_addr()?.ip(), 0)).await?;
     let hello = Hello::Joins(listener.local_addr()?.port());
     let head = stream.peer_addr()?;
-    let mut stream = introduce(stream, &meeting.key, &hello).await.with_context(failed)?;
+    let mut stream = introduce(stream, &meeting.key, &hello)
+        .await
+        .with_context(failed)?;
     // The head waits for the others as long as it takes.
     let welcome = read_frame(&mut stream).await.with_context(failed)?;
     let mut welcome: Welcome = postcard::from_bytes(&welcome)?;
@@ -238,7 +250,8 @@ impl Mesh {
         let (reader, writer) = stream.into_split();
         let packets = self.way(agent);
         self.runtime.spawn(self.clone().read(agent, reader));
-        self.runtime.spawn(self.clone().write(agent, writer, packets));
+        self.runtime
+            .spawn(self.clone().write(agent, writer, packets));
     }
 
     async fn read(self: Arc<Self>, agent: usize, mut reader: OwnedReadHalf) {
@@ -360,9 +373,19 @@ fn random() -> Result<[u8; KEY]> {
 /// What only those can tell who know the key: a keyed hash (as HMAC, RFC 2104) of the two random
 /// numbers, other ones for each direction.
 fn proof(key: &[u8; KEY], asked: &[u8], own: &[u8]) -> [u8; 32] {
-    let padded = |with: u8| key.iter().map(|byte| byte ^ with).chain([with; 64 - KEY]).collect::<Vec<_>>();
-    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(asked).chain_update(own);
-    let outer = Sha256::new().chain_update(padded(0x5c)).chain_update(inner.finalize());
+    let padded = |with: u8| {
+        key.iter()
+            .map(|byte| byte ^ with)
+            .chain([with; 64 - KEY])
+            .collect::<Vec<_>>()
+    };
+    let inner = Sha256::new()
+        .chain_update(padded(0x36))
+        .chain_update(asked)
+        .chain_update(own);
+    let outer = Sha256::new()
+        .chain_update(padded(0x5c))
+        .chain_update(inner.finalize());
     outer.finalize().into()
 }
 
@@ -399,7 +422,9 @@ async fn introduce(mut stream: TcpStream, key: &[u8; KEY], hello: &Hello) -> Res
         write_frame(&mut stream, &postcard::to_stdvec(hello)?).await?;
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, begin).await.unwrap_or_else(|_| bail!("it does not answer"))?;
+    tokio::time::timeout(PATIENCE, begin)
+        .await
+        .unwrap_or_else(|_| bail!("it does not answer"))?;
     Ok(stream)
 }
 

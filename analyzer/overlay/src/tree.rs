@@ -180,7 +180,10 @@ mod tests {
     #[test]
     fn depth_and_membership() {
         let tree = |agents, fan_out| Tree::new(&Members::all(agents), fan_out, |_| false);
-        assert_eq!([1, 2, 3, 9].map(|agents| tree(agents, 2).depth()), [0, 1, 1, 3]);
+        assert_eq!(
+            [1, 2, 3, 9].map(|agents| tree(agents, 2).depth()),
+            [0, 1, 1, 3]
+        );
         assert_eq!(tree(512, 511).depth(), 1);
         assert_eq!(tree(512, 8).depth(), 3);
         let some: Members = [3, 4, 7].into_iter().collect();

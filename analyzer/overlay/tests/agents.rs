@@ -22,7 +22,9 @@ fn runtime() -> Runtime {
 
 /// Agents over TCP on this machine.
 async fn over_tcp(agents: usize) -> Vec<Linked> {
-    let host = tcp::Host::listen(IpAddr::V4(Ipv4Addr::LOCALHOST), "127.0.0.1").await.unwrap();
+    let host = tcp::Host::listen(IpAddr::V4(Ipv4Addr::LOCALHOST), "127.0.0.1")
+        .await
+        .unwrap();
     let meeting = host.meeting().clone();
     let head = tokio::spawn(host.gather(agents, |_| ()));
     let joining = (1..agents).map(|_| {
@@ -58,7 +60,10 @@ fn jobs<R: Send>(linked: Vec<Linked>, work: impl Fn(&dyn Job) -> R + Sync) -> Ve
             })
         });
         let threads: Vec<_> = threads.collect();
-        let ended: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        let ended: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect();
         ended.into_iter().map(|(result, _job)| result).collect()
     })
 }
@@ -104,7 +109,11 @@ fn a_job_over_a_link_does_what_others_do() {
                     let mut heard = 1;
                     job.converse(&mut |letter, letters| {
                         match letter {
-                            None => letters.extend((0..agents).filter(|&to| to != me).map(|to| (to, vec![me as u8]))),
+                            None => letters.extend(
+                                (0..agents)
+                                    .filter(|&to| to != me)
+                                    .map(|to| (to, vec![me as u8])),
+                            ),
                             Some((from, parcel)) => {
                                 assert_eq!(parcel, [from as u8]);
                                 heard += 1;
@@ -192,19 +201,36 @@ fn every_tree_has_the_same_answer() {
             let (head, tasks) = tree(linked, able);
             let all: Vec<u8> = (0..23).collect();
             for fan_out in [1, 2, 3, 8, 22, 100] {
-                let reply = head.ask(&stream(Members::all(23), fan_out, Wait::All), b"").await;
-                assert_eq!((reply.part.as_ref(), &reply.missing[..]), (Some(&all), &[][..]));
+                let reply = head
+                    .ask(&stream(Members::all(23), fan_out, Wait::All), b"")
+                    .await;
+                assert_eq!(
+                    (reply.part.as_ref(), &reply.missing[..]),
+                    (Some(&all), &[][..])
+                );
             }
             // Subsets that overlap, at the same time; also without the head.
             let some: Members = (0..23).filter(|agent| agent % 3 == 1).collect();
             let others: Members = (0..23).filter(|agent| agent % 2 == 1).collect();
-            let (some, others) = (stream(some, 2, Wait::All), stream(others, 3, Wait::Until(9999)));
+            let (some, others) = (
+                stream(some, 2, Wait::All),
+                stream(others, 3, Wait::Until(9999)),
+            );
             let (some, others) = tokio::join!(head.ask(&some, b""), head.ask(&others, b""));
-            assert_eq!(some.part.unwrap(), (0..23).filter(|agent| agent % 3 == 1).collect::<Vec<u8>>());
-            assert_eq!(others.part.unwrap(), (0..23).filter(|agent| agent % 2 == 1).collect::<Vec<u8>>());
+            assert_eq!(
+                some.part.unwrap(),
+                (0..23).filter(|agent| agent % 3 == 1).collect::<Vec<u8>>()
+            );
+            assert_eq!(
+                others.part.unwrap(),
+                (0..23).filter(|agent| agent % 2 == 1).collect::<Vec<u8>>()
+            );
             // Each as soon as it is there.
             let mut parts = Vec::new();
-            head.ask_each(&Members::all(23), 4, b"", |reply| parts.push(reply.part.unwrap())).await;
+            head.ask_each(&Members::all(23), 4, b"", |reply| {
+                parts.push(reply.part.unwrap())
+            })
+            .await;
             parts.sort_unstable();
             assert_eq!(parts.concat(), all);
             // The tree ends with its head.
@@ -231,7 +257,10 @@ fn who_is_late_is_named_and_the_others_answer() {
         let asked = stream(Members::all(7), 2, Wait::Until(400));
         let reply = head.ask(&asked, b"hang").await;
         assert_eq!(reply.part.unwrap(), [0, 2, 3, 4, 5, 6]);
-        let late = |agent| Missing { agent, why: Why::Late };
+        let late = |agent| Missing {
+            agent,
+            why: Why::Late,
+        };
         assert_eq!(reply.missing, [late(1)]);
         // It is told that nobody waits any more.
         let begun = Instant::now();
@@ -248,7 +277,11 @@ fn who_is_late_is_named_and_the_others_answer() {
             parts += usize::from(reply.part.is_some());
             missing.extend(reply.missing);
         });
-        assert!(tokio::time::timeout(Duration::from_millis(300), each).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(300), each)
+                .await
+                .is_err()
+        );
         assert_eq!((parts, missing), (6, Vec::new()));
     });
     // Whose question is dropped, is stopped everywhere.
@@ -295,7 +328,10 @@ fn who_is_gone_is_named_and_those_behind_it_answer() {
             let reply = tokio::spawn(async move { asking.ask(&of, b"hang").await });
             tokio::time::sleep(Duration::from_millis(50)).await;
             tasks[1].abort();
-            let reply = tokio::time::timeout(PATIENCE, reply).await.unwrap().unwrap();
+            let reply = tokio::time::timeout(PATIENCE, reply)
+                .await
+                .unwrap()
+                .unwrap();
             let gone = Missing {
                 agent: 1,
                 why: Why::Gone,
@@ -324,9 +360,20 @@ fn strangers_do_not_join() {
         wrong.push(if last == '0' { '1' } else { '0' });
         std::fs::write(&path, wrong).unwrap();
         let wrong = tcp::Meeting::read(&path).unwrap();
-        for text in ["", "host 1", "host x 00112233445566778899aabbccddeeff", "host 1 0011", "host 1 é0112233445566778899aabbccddeef"] {
+        for text in [
+            "",
+            "host 1",
+            "host x 00112233445566778899aabbccddeeff",
+            "host 1 0011",
+            "host 1 é0112233445566778899aabbccddeef",
+        ] {
             std::fs::write(&path, text).unwrap();
-            assert!(tcp::Meeting::read(&path).unwrap_err().to_string().contains("no file that"));
+            assert!(
+                tcp::Meeting::read(&path)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("no file that")
+            );
         }
         let head = tokio::spawn(host.gather(2, |_| ()));
         assert!(tcp::join(&wrong).await.is_err());
@@ -334,7 +381,9 @@ fn strangers_do_not_join() {
         let port: u16 = own.text().split(' ').nth(1).unwrap().parse().unwrap();
         let _silent = tokio::net::TcpStream::connect((local, port)).await.unwrap();
         let mut odd = tokio::net::TcpStream::connect((local, port)).await.unwrap();
-        tokio::io::AsyncWriteExt::write_all(&mut odd, &[b'x'; 500]).await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut odd, &[b'x'; 500])
+            .await
+            .unwrap();
         let joined = tcp::join(&own).await.unwrap();
         assert_eq!(joined.link.agent(), 1);
         assert_eq!(head.await.unwrap().unwrap().link.agents(), 2);

@@ -138,5 +138,8 @@ fn shares_are_by_overlap() {
     of.merge(other);
     assert_eq!(of.complete_until(), 10);
     assert_eq!(of.take_complete(), [((0, 10), 30)]);
-    assert_eq!(of.sums().collect::<Vec<_>>(), [((10, 20), 26), ((20, 30), 4)]);
+    assert_eq!(
+        of.sums().collect::<Vec<_>>(),
+        [((10, 20), 26), ((20, 30), 4)]
+    );
 }

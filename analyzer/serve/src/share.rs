@@ -17,8 +17,8 @@ pub struct Share {
     events: Events,
     /// Its index.
     index: Index,
-    /// The report about the run; the head has it.
-    pub report: Report,
+    /// The report about the run, at the head.
+    report: Option<Report>,
     /// The locations that it answers for.
     own: Range<usize>,
     /// Where the index is kept; nowhere if nobody may write.
@@ -40,7 +40,12 @@ impl Share {
     ///
     /// # Errors
     /// The trace cannot be read as a whole; the same on all agents.
-    pub fn new(job: &dyn Job, events: Events, report: Report, trace: &Path) -> Result<Share> {
+    pub fn new(
+        job: &dyn Job,
+        events: Events,
+        report: Option<Report>,
+        trace: &Path,
+    ) -> Result<Share> {
         let files = events.files().chain(trace.is_file().then_some(trace));
         let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
         let files = files.into_iter().map(|file| {
@@ -57,6 +62,14 @@ impl Share {
             kept,
             files,
         })
+    }
+
+    /// The report about the run.
+    ///
+    /// # Errors
+    /// Only the head has it.
+    pub fn report(&self) -> Result<&Report> {
+        self.report.as_ref().context("the report is at the head")
     }
 
     /// The index of an own location.

@@ -187,8 +187,14 @@ mod tests {
     #[test]
     fn sets_have_positions() {
         let set = RankSet::new([9, 3, 4, 5, 3]);
-        assert_eq!((0..5).map(|at| set.nth(at)).collect::<Vec<_>>(), [Some(3), Some(4), Some(5), Some(9), None]);
-        assert_eq!([3, 5, 9, 8].map(|rank| set.position(rank)), [Some(0), Some(2), Some(3), None]);
+        assert_eq!(
+            (0..5).map(|at| set.nth(at)).collect::<Vec<_>>(),
+            [Some(3), Some(4), Some(5), Some(9), None]
+        );
+        assert_eq!(
+            [3, 5, 9, 8].map(|rank| set.position(rank)),
+            [Some(0), Some(2), Some(3), None]
+        );
     }
 
     #[test]

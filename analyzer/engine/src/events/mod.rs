@@ -51,8 +51,8 @@ pub use course::Course;
 pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Party, Wait};
 use laggard_comm::{Job, Serial};
 pub use names::{CallPath, Group, GroupKind};
-pub use placed::Placed;
 pub use operations::{Calls, Item, Mark, OUTSIDE, Operation, Operations, Outcome, Outside};
+pub use placed::Placed;
 pub use spent::{Spent, SpentIn};
 pub use trace::{Trace, TracedLocation};
 

@@ -12,8 +12,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::basics::intern::PathKey;
 use crate::collectives::between::Between;
-use crate::findings::fold::FoldedFindings;
 use crate::findings::fold::Folded;
+use crate::findings::fold::FoldedFindings;
 use crate::judge::profile::Profile;
 use crate::stream::following::{Followers, Need, Needed};
 use crate::waits::sums::FindingKey;

@@ -65,7 +65,9 @@ impl Aligned {
     /// The intervals that have something, and their sums.
     pub fn sums(&self) -> impl Iterator<Item = ((i64, i64), i64)> {
         let interval = |number| (self.begin(number), self.begin(number + 1));
-        self.sums.iter().map(move |(&number, &sum)| (interval(number), sum))
+        self.sums
+            .iter()
+            .map(move |(&number, &sum)| (interval(number), sum))
     }
 
     /// Until here the sums of all agents are complete.

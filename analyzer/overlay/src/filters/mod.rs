@@ -86,7 +86,10 @@ impl Histogram {
             _ => {
                 let power = u32::from(range / 4) + 1;
                 let quarter = u64::from(range % 4);
-                (4 + quarter).checked_shl(power - 2).filter(|_| power < 64).unwrap_or(u64::MAX)
+                (4 + quarter)
+                    .checked_shl(power - 2)
+                    .filter(|_| power < 64)
+                    .unwrap_or(u64::MAX)
             }
         }
     }

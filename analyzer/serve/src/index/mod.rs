@@ -11,7 +11,7 @@ use laggard_engine::events::{Mark, TimeClass};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub use build::{build, counts, overlap, scaled};
-pub use file::{Key, kept};
+pub use file::kept;
 
 /// Calls between two checkpoints.
 pub const CALLS: u64 = 256;

@@ -6,12 +6,12 @@ use anyhow::{Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_engine::events::TimeClass;
+use laggard_overlay::{Filter, Stop, Stopped};
 use laggard_patterns::PatternId;
 use laggard_trace::calls;
 use laggard_trace::flags;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use laggard_overlay::{Stop, Stopped};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -49,6 +49,11 @@ pub struct Lane {
     calls: Option<Vec<Told>>,
     parts: Vec<Times>,
     waits: Vec<Waited>,
+}
+
+impl Filter for Lane {
+    /// One agent has the location.
+    fn merge(&mut self, _: Lane) {}
 }
 
 /// A call.
@@ -144,16 +149,11 @@ impl Asked for Line {
         lanes.collect()
     }
 
-    fn merge(mut one: Self::Part, other: Self::Part) -> Self::Part {
-        one.extend(other);
-        one
-    }
-
     fn answer(&self, share: &Share, lanes: Self::Part) -> Result<Value> {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let mut texts = Texts::default();
         let lanes = lanes.into_iter().map(|(at, lane)| {
-            let place = share.events.place(at);
+            let place = share.placed(at);
             let calls = lane.calls.map(|calls| {
                 let calls = calls.iter().map(|call| {
                     let (name, place) = (texts.number(&call.name), texts.number(&call.place));
