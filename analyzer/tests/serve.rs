@@ -150,6 +150,85 @@ fn sums_are_those_of_the_report() {
 }
 
 #[test]
+fn profile_and_matrix_are_those_of_the_report() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let report = share.report().unwrap();
+    let nodes = &report.call_tree.as_ref().unwrap().nodes;
+    for metric in ["time", "waiting", "caused", "calls", "bytes"] {
+        let tree = asked(&share, json!({"ask": "tree", "metric": metric, "node": 0})).unwrap();
+        let rows = tree["nodes"].as_array().unwrap();
+        assert_eq!(rows.len(), nodes.len());
+        let amounts = |node: &laggard_report::CallNode| match metric {
+            "time" => (node.time_s.inclusive, node.time_s.exclusive),
+            "waiting" => (node.waiting_s.inclusive, node.waiting_s.exclusive),
+            "caused" => node
+                .caused_s
+                .as_ref()
+                .map_or((0.0, 0.0), |a| (a.inclusive, a.exclusive)),
+            "calls" => (node.calls.inclusive as f64, node.calls.exclusive as f64),
+            _ => (node.bytes.inclusive as f64, node.bytes.exclusive as f64),
+        };
+        for (row, node) in rows.iter().zip(nodes) {
+            same(&row[4], amounts(node).0);
+            same(&row[5], amounts(node).1);
+        }
+        // Of single ranks, together the whole run.
+        let system = tree["system"].as_array().unwrap();
+        if !system.is_empty() {
+            assert_eq!(system.len(), RANKS as usize);
+            let sum: f64 = system.iter().map(|row| row["mean"].as_f64().unwrap()).sum();
+            assert!(
+                (sum - amounts(&nodes[0]).0).abs() < 1e-6 * sum,
+                "{metric}: {sum}"
+            );
+        }
+    }
+    let cells = &report.rank_matrix.as_ref().unwrap().cells;
+    let matrix = asked(&share, json!({"ask": "matrix", "metric": "messages"})).unwrap();
+    same(
+        &matrix["whole"],
+        cells.iter().map(|cell| cell.messages as f64).sum(),
+    );
+    assert_eq!(
+        matrix["cells"].as_array().unwrap().len(),
+        cells.iter().filter(|c| c.messages > 0).count()
+    );
+    // Rank 0 sends to all, 700 times; the others wait for it.
+    let some =
+        json!({"ask": "matrix", "metric": "messages", "from_last": 0, "to": 2, "to_last": 3});
+    assert_eq!(
+        asked(&share, some).unwrap()["cells"],
+        json!([[0, 0, 700.0], [0, 1, 700.0]])
+    );
+    let hosts = asked(
+        &share,
+        json!({"ask": "matrix", "metric": "messages", "hosts": true}),
+    )
+    .unwrap();
+    assert_eq!(hosts["cells"], json!([[0, 0, 2800.0]]));
+    // Rank 2 waits for rank 0 in each round, which waits for nobody but in barriers.
+    let meanwhile =
+        json!({"ask": "meanwhile", "location": 2, "from_s": 0.0006, "until_s": 0.000_63});
+    let meanwhile = asked(&share, meanwhile).unwrap();
+    same(&meanwhile["wait"]["lost_s"], 22e-6);
+    assert_eq!(meanwhile["wait"]["late_location"], 0);
+    let nobody = json!({"ask": "meanwhile", "location": 0, "from_s": 0.0006, "until_s": 0.000_63});
+    assert!(asked(&share, nobody).unwrap()["wait"].is_null());
+    // Each call that is listed is in the histogram.
+    let selection = asked(&share, json!({"ask": "selection", "first": 1, "last": 2})).unwrap();
+    let count = |rows: &Value, key: &dyn Fn(&Value) -> u64| -> u64 {
+        rows.as_array().unwrap().iter().map(key).sum()
+    };
+    let calls = count(&selection["profile"], &|row| row["calls"].as_u64().unwrap());
+    assert_eq!(
+        count(&selection["durations_s"], &|row| row[2].as_u64().unwrap()),
+        calls
+    );
+}
+
+#[test]
 fn parts_of_the_run_add_up_to_it() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());
@@ -211,6 +290,10 @@ fn answers_do_not_depend_on_the_number_of_agents() {
         json!({"ask": "line", "from_s": 0.02, "until_s": 0.03, "width": 80}),
         json!({"ask": "selection", "from_s": 0.013, "until_s": 0.037, "first": 1}),
         json!({"ask": "call", "location": 3, "number": 1, "at_s": 0.000_21}),
+        json!({"ask": "tree", "metric": "waiting", "node": 1}),
+        json!({"ask": "matrix", "metric": "bytes", "from": 1}),
+        json!({"ask": "matrix", "metric": "waiting", "hosts": true}),
+        json!({"ask": "meanwhile", "location": 2, "from_s": 0.02, "until_s": 0.03}),
         json!({"ask": "overview"}),
     ];
     let index = trace.path().join("laggard.index");
@@ -348,6 +431,9 @@ fn odd() -> impl Strategy<Value = Value> {
         Just("selection"),
         Just("call"),
         Just("overview"),
+        Just("tree"),
+        Just("matrix"),
+        Just("meanwhile"),
         Just("other"),
     ];
     let metric = prop_oneof![Just("waiting"), Just("io"), Just("x")];
@@ -355,7 +441,7 @@ fn odd() -> impl Strategy<Value = Value> {
         json!({
             "ask": ask, "metric": metric, "from_s": n[0], "until_s": n[1], "first": n[2],
             "last": n[3], "width": n[4], "height": n[5], "location": n[6], "number": n[7],
-            "at_s": n[8],
+            "at_s": n[8], "node": n[2], "hosts": n[1].is_null(), "from": n[3], "to_last": n[6],
         })
     })
 }

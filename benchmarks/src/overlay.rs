@@ -102,7 +102,8 @@ pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
         for &agents in &options.agents {
             let fan_outs = options.fan_outs.iter().copied().chain([agents]);
             let fan_outs: Vec<usize> = fan_outs.collect();
-            let rounds = (options.rounds * 64 / agents).clamp(11, options.rounds);
+            let rounds =
+                (options.rounds * 64 / agents).clamp(options.rounds.min(11), options.rounds);
             let found = runtime.block_on(times(agents, &fan_outs, (size, rounds)))?;
             let cells = found
                 .iter()
@@ -170,10 +171,11 @@ async fn join_all(agents: usize) -> Result<Vec<Linked>> {
         let meeting = meeting.clone();
         joining.spawn(async move { tcp::join(&meeting).await });
     }
-    let mut all = vec![head.await??];
+    let mut all = Vec::new();
     while let Some(one) = joining.join_next().await {
         all.push(one??);
     }
+    all.insert(0, head.await??);
     Ok(all)
 }
 

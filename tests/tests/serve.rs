@@ -104,6 +104,11 @@ fn a_browser_looks_around() {
     settle(&mut browser);
     let call = browser.value("document.querySelector('#call h2')?.textContent ?? ''");
     assert_eq!(call, reported[0]["operation"]);
+    let steps = number(
+        &mut browser,
+        "document.getElementById('call').dataset.steps",
+    );
+    assert!(steps >= 1.0, "it waits for rank 0");
     keep("call.png", &browser.picture(WIDTH));
     // The address leads there again.
     let link = browser.value("location.href");
@@ -151,6 +156,144 @@ fn a_browser_looks_around() {
         assert!(begun.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// What a button saves, as a text.
+fn saved(browser: &mut Browser, name: &str) -> String {
+    browser.value(&format!(
+        "(() => {{
+            window.kept = null;
+            URL.createObjectURL ??= null;
+            window.make ??= URL.createObjectURL;
+            URL.createObjectURL = (blob) => {{
+                blob.text().then((text) => {{ window.kept = text; }});
+                return window.make.call(URL, blob);
+            }};
+            HTMLAnchorElement.prototype.click = () => {{}};
+            document.querySelector('[data-saves=\"{name}\"]').click();
+        }})()"
+    ));
+    let begun = Instant::now();
+    loop {
+        if let Some(text) = browser.value("window.kept").as_str() {
+            return text.to_owned();
+        }
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{name}: {:?}",
+            browser.complaints()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
+    let mut served = Served::new("serve-profile");
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&format!(
+        "{}#profile=waiting&matrix=waiting",
+        served.address
+    ));
+    settle(&mut browser);
+    let nodes = served.report["call_tree"]["nodes"]
+        .as_array()
+        .expect("nodes");
+    let cells = served.report["rank_matrix"]["cells"]
+        .as_array()
+        .expect("cells");
+    let close = |found: f64, expected: f64| {
+        assert!(
+            (found - expected).abs() <= 1e-9 * expected.abs(),
+            "{found} {expected}"
+        );
+    };
+    let whole = number(
+        &mut browser,
+        "document.getElementById('tree').dataset.whole",
+    );
+    close(
+        whole,
+        nodes[0]["waiting_s"]["inclusive"].as_f64().expect("s"),
+    );
+    let sum = |key: &str| {
+        cells
+            .iter()
+            .map(|cell| cell[key].as_f64().expect("a number"))
+            .sum()
+    };
+    let matrix = "document.getElementById('matrix').dataset.whole";
+    close(number(&mut browser, matrix), sum("waiting_s"));
+    browser.value(
+        "(() => {
+            const what = document.getElementById('what');
+            what.value = 'bytes';
+            what.dispatchEvent(new Event('change'));
+        })()",
+    );
+    settle(&mut browser);
+    close(number(&mut browser, matrix), sum("bytes"));
+    // The hot path leads to a call that waits; its ranks add up.
+    browser.value("document.getElementById('hot').click()");
+    settle(&mut browser);
+    let chosen = number(
+        &mut browser,
+        "new URLSearchParams(location.hash.slice(1)).get('node')",
+    );
+    let node = &nodes[chosen as usize];
+    assert!(
+        node["waiting_s"]["inclusive"].as_f64() > Some(0.0),
+        "{node}"
+    );
+    let name = browser.value("document.querySelector('#tree .chosen td').textContent");
+    let name = name.as_str().expect("a text").to_owned();
+    assert!(
+        name.contains(node["name"].as_str().expect("a name")),
+        "{name}"
+    );
+    let ranks = number(
+        &mut browser,
+        "document.querySelectorAll('#system tr').length - 1",
+    );
+    assert_eq!(ranks, 4.0);
+    // Searching marks what is found, and opens the way to it.
+    browser.value(
+        "(() => {
+            const find = document.getElementById('find');
+            find.value = 'mpi_ssend';
+            find.dispatchEvent(new Event('input'));
+        })()",
+    );
+    assert!(
+        number(
+            &mut browser,
+            "document.querySelectorAll('#tree .found').length"
+        ) >= 1.0
+    );
+    for scheme in ["light", "dark"] {
+        browser.show_on("screen", scheme);
+        keep(&format!("profile-{scheme}.png"), &browser.picture(WIDTH));
+    }
+    // Tables with all digits, pictures as a file of their own.
+    let table = saved(&mut browser, "findings.csv");
+    let first = served.report["bottlenecks"][0]["severity_s"]
+        .as_f64()
+        .expect("s");
+    let head = table.lines().next().expect("a head");
+    assert!(head.split(',').any(|name| name == "severity_s"), "{head}");
+    assert!(table.contains(&format!(",{first},")), "{table} {first}");
+    let tree = saved(&mut browser, "tree.csv");
+    assert_eq!(tree.lines().count(), 1 + nodes.len());
+    let profile = saved(&mut browser, "profile.csv");
+    assert!(profile.contains("MPI_Ssend"), "{profile}");
+    let svg = saved(&mut browser, "matrix.svg");
+    assert!(svg.starts_with("<svg") && svg.contains("<rect"), "{svg}");
+    keep("matrix.svg", svg.as_bytes());
+    for picture in ["matrix.png", "heat.png", "line.png"] {
+        assert!(saved(&mut browser, picture).contains("PNG"), "{picture}");
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+    served.end();
 }
 
 #[test]

@@ -26,7 +26,7 @@ const GREETING: [u8; 8] = *b"laggagt\x01";
 /// Bytes of a key, and of what is asked to be proved.
 const KEY: usize = 16;
 /// Longest time until a connection stands, and its ends have proved who they are.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Largest file with a meeting, bytes.
 pub const MEETING: u64 = 4096;
 

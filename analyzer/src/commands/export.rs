@@ -180,7 +180,7 @@ pub fn check(path: &Path, report: &Report, events: &Events) -> Result<()> {
     let run = &report.run;
     let program = events.program().first().map_or("", String::as_str);
     let is_same = run.ranks == events.ranks()
-        && run.locations as usize == events.locations()
+        && run.locations as usize == events.placed.len()
         && run.trace_bytes == events.bytes()
         && run.program == program;
     if !is_same {

@@ -156,6 +156,10 @@ async fn gather(options: &Serve, agents: usize) -> Result<(Linked, Vec<Started>)
         let started = (1..agents).map(start).collect::<Result<Vec<_>>>()?;
         return Ok((host.gather(agents, |_| ()).await?, started));
     };
+    if laggard_files::exists(file) {
+        let file = file.display();
+        bail!("{file} exists: choose another name, or remove it");
+    }
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let host = Host::listen(any, &comm::host()).await?;
     let written =
@@ -174,7 +178,10 @@ async fn gather(options: &Serve, agents: usize) -> Result<(Linked, Vec<Started>)
             screen::say(&format!("{count} of {agents} agents are there"));
         }
     };
-    Ok((host.gather(agents, came).await?, Vec::new()))
+    tokio::select! {
+        gathered = host.gather(agents, came) => Ok((gathered?, Vec::new())),
+        _ = tokio::signal::ctrl_c() => bail!("ended before all agents were there"),
+    }
 }
 
 /// Starts an agent on this machine.

@@ -1,7 +1,8 @@
 // Tables: findings and root causes, what is selected, and one call.
 
+import { chain, follow, forget } from "./chain.js";
 import { ask } from "./connection.js";
-import { LANES } from "./line.js";
+import { LANES, draw } from "./line.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
 import { bytes, duration, moment } from "./units.js";
@@ -114,11 +115,20 @@ export async function showCall() {
   const box = document.getElementById("call");
   if (state.call === null) {
     box.hidden = true;
+    if (chain.length > 0) {
+      forget();
+      draw();
+    }
     return;
   }
   const [location, number, at] = state.call;
   const call = await ask({ ask: "call", location, number, at_s: at });
   if (call === null) return;
+  const longest = call.waits.reduce((most, one) => (most === null || one.lost_s > most.lost_s ? one : most), null);
+  const steps = longest === null ? [] : await follow(location, longest);
+  if (steps === null) return;
+  if (longest === null) forget();
+  draw();
   const rows = [
     ["Rank", `${call.rank}${call.thread ? `, thread ${call.thread}` : ""} on ${call.host}`],
     ["From", `${moment(call.enter_s, call.leave_s - call.enter_s)}, for ${duration(call.leave_s - call.enter_s)}`],
@@ -131,6 +141,10 @@ export async function showCall() {
       `${duration(wait.lost_s)}${wait.late_rank === null ? "" : `, for rank ${wait.late_rank} to enter ${wait.late_call} at ${moment(wait.late_enter_s, wait.lost_s)}`}`,
     ]),
   ];
+  if (steps.length > 1) {
+    rows.push(["Meanwhile", `rank ${steps.map((one) => one.rank).join(" waited for rank ")}`]);
+  }
+  box.dataset.steps = String(steps.length);
   const table = document.createElement("table");
   for (const [name, text] of rows.filter(([, text]) => text)) {
     const row = document.createElement("tr");

@@ -123,9 +123,8 @@ impl Waits {
     fn finish(mut self) -> Index {
         for (index, most) in self.locations.iter_mut().zip(&self.most) {
             longest(&mut index.waits, *most);
-            index
-                .waits
-                .sort_unstable_by_key(|wait| (wait.since, wait.enter));
+            // By when they began. Those that began at once have an order, too, whoever told them first.
+            index.waits.sort_unstable();
             index.waits.shrink_to_fit();
             let mut sum = 0;
             for checkpoint in &mut index.checkpoints {
@@ -142,7 +141,7 @@ impl Waits {
 /// Keeps the longest waits; of equal ones the first.
 fn longest(waits: &mut Vec<KeptWait>, most: usize) {
     if waits.len() > most {
-        waits.select_nth_unstable_by_key(most, |wait| (-wait.lost, wait.since, wait.enter));
+        waits.select_nth_unstable_by_key(most, |wait| (-wait.lost, *wait));
         waits.truncate(most);
     }
 }

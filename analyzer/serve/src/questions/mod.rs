@@ -5,6 +5,7 @@ mod call;
 mod heat;
 mod line;
 mod matrix;
+mod meanwhile;
 mod overview;
 mod selection;
 mod tree;
@@ -42,6 +43,8 @@ pub enum Question {
     Selection(selection::Selection),
     /// All about one call.
     Call(call::Call),
+    /// What a location waited for while somebody waited for it.
+    Meanwhile(meanwhile::Meanwhile),
     /// A metric by place in the program, and by ranks.
     Tree(tree::Tree),
     /// Who sends whom, and who waits for whom.
@@ -73,6 +76,7 @@ macro_rules! with {
             Question::Line($asked) => $result,
             Question::Selection($asked) => $result,
             Question::Call($asked) => $result,
+            Question::Meanwhile($asked) => $result,
             Question::Tree($asked) => $result,
             Question::Matrix($asked) => $result,
         }
@@ -88,6 +92,7 @@ impl Question {
             Question::Line(_) => "line",
             Question::Selection(_) => "selection",
             Question::Call(_) => "call",
+            Question::Meanwhile(_) => "meanwhile",
             Question::Tree(_) => "tree",
             Question::Matrix(_) => "matrix",
         }
