@@ -8,16 +8,16 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use laggard_comm::Serial;
+use laggard_comm::{Job, Serial};
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
+use laggard_overlay::{Head, LinkJob, Members, Reply, Stop, Stream, Wait, Work, link};
 use laggard_report::Report;
 use laggard_serve::questions::LARGEST;
-use laggard_serve::{Question, Share, Stop, answer};
+use laggard_serve::{Question, Share, answer, server};
 use laggard_trace::calls::number;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::agents::agents;
 use support::*;
 
 const US: u64 = 1000;
@@ -57,13 +57,60 @@ fn report(trace: &Path) -> Report {
 
 fn share(trace: &Path) -> Share {
     let events = Events::open(trace).unwrap();
-    Share::of_all(events, report(trace), trace).unwrap()
+    Share::new(&Serial, events, Some(report(trace)), trace).unwrap()
+}
+
+fn packed(question: &Value) -> anyhow::Result<(Question, Vec<u8>)> {
+    let question: Question = serde_json::from_value(question.clone())?;
+    let packed = question.packed()?;
+    Ok((question, packed))
 }
 
 fn asked(share: &Share, question: Value) -> anyhow::Result<Value> {
-    let question: Question = serde_json::from_value(question)?;
-    let answer = answer(&Serial, share, &question, &Stop::default())?;
-    Ok(answer.expect("this is the head"))
+    let (question, packed) = packed(&question)?;
+    let part = Some(share.part(&packed, &Stop::default())?);
+    let missing = Vec::new();
+    answer(share, &question, Reply { part, missing })
+}
+
+/// The answers of so many agents, in a tree in which each asks two.
+fn answers(count: usize, trace: &Path, questions: &[Value]) -> Vec<Value> {
+    let runtime = &server::runtime().unwrap();
+    std::thread::scope(|scope| {
+        let work = |linked| {
+            let job = LinkJob::new(linked);
+            let events = Events::open_share(&job, trace).unwrap();
+            let report = (job.agent() == 0).then(|| report(trace));
+            let share = Share::new(&job, events, report, trace).unwrap();
+            let linked = job.into_linked();
+            if linked.link.agent() != 0 {
+                server::work(runtime, share, linked);
+                return Vec::new();
+            }
+            let share = std::sync::Arc::new(share);
+            let (head, own) = Head::new(linked, share.clone());
+            runtime.spawn(own);
+            let stream = Stream {
+                members: Members::all(count),
+                fan_out: 2,
+                wait: Wait::All,
+            };
+            let of = |question: &Value| {
+                let (question, packed) = packed(question).unwrap();
+                let reply = runtime.block_on(head.ask(&stream, &packed));
+                answer(&share, &question, reply).unwrap()
+            };
+            let answers = questions.iter().map(of).collect();
+            head.end();
+            answers
+        };
+        let threads = link::threads(count).into_iter();
+        let threads: Vec<_> = threads
+            .map(|linked| scope.spawn(move || work(linked)))
+            .collect();
+        let mut ended = threads.into_iter().map(|thread| thread.join().unwrap());
+        ended.next().unwrap()
+    })
 }
 
 fn same(found: &Value, expected: f64) {
@@ -76,7 +123,7 @@ fn sums_are_those_of_the_report() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());
     let share = share(trace.path());
-    let report = &share.report;
+    let report = share.report().unwrap();
     for (at, location) in report.locations.iter().enumerate() {
         let answer = asked(&share, json!({"ask": "selection", "first": at, "last": at})).unwrap();
         let times = &answer["times_s"];
@@ -103,6 +150,85 @@ fn sums_are_those_of_the_report() {
 }
 
 #[test]
+fn profile_and_matrix_are_those_of_the_report() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let report = share.report().unwrap();
+    let nodes = &report.call_tree.as_ref().unwrap().nodes;
+    for metric in ["time", "waiting", "caused", "calls", "bytes"] {
+        let tree = asked(&share, json!({"ask": "tree", "metric": metric, "node": 0})).unwrap();
+        let rows = tree["nodes"].as_array().unwrap();
+        assert_eq!(rows.len(), nodes.len());
+        let amounts = |node: &laggard_report::CallNode| match metric {
+            "time" => (node.time_s.inclusive, node.time_s.exclusive),
+            "waiting" => (node.waiting_s.inclusive, node.waiting_s.exclusive),
+            "caused" => node
+                .caused_s
+                .as_ref()
+                .map_or((0.0, 0.0), |a| (a.inclusive, a.exclusive)),
+            "calls" => (node.calls.inclusive as f64, node.calls.exclusive as f64),
+            _ => (node.bytes.inclusive as f64, node.bytes.exclusive as f64),
+        };
+        for (row, node) in rows.iter().zip(nodes) {
+            same(&row[4], amounts(node).0);
+            same(&row[5], amounts(node).1);
+        }
+        // Of single ranks, together the whole run.
+        let system = tree["system"].as_array().unwrap();
+        if !system.is_empty() {
+            assert_eq!(system.len(), RANKS as usize);
+            let sum: f64 = system.iter().map(|row| row["mean"].as_f64().unwrap()).sum();
+            assert!(
+                (sum - amounts(&nodes[0]).0).abs() < 1e-6 * sum,
+                "{metric}: {sum}"
+            );
+        }
+    }
+    let cells = &report.rank_matrix.as_ref().unwrap().cells;
+    let matrix = asked(&share, json!({"ask": "matrix", "metric": "messages"})).unwrap();
+    same(
+        &matrix["whole"],
+        cells.iter().map(|cell| cell.messages as f64).sum(),
+    );
+    assert_eq!(
+        matrix["cells"].as_array().unwrap().len(),
+        cells.iter().filter(|c| c.messages > 0).count()
+    );
+    // Rank 0 sends to all, 700 times; the others wait for it.
+    let some =
+        json!({"ask": "matrix", "metric": "messages", "from_last": 0, "to": 2, "to_last": 3});
+    assert_eq!(
+        asked(&share, some).unwrap()["cells"],
+        json!([[0, 0, 700.0], [0, 1, 700.0]])
+    );
+    let hosts = asked(
+        &share,
+        json!({"ask": "matrix", "metric": "messages", "hosts": true}),
+    )
+    .unwrap();
+    assert_eq!(hosts["cells"], json!([[0, 0, 2800.0]]));
+    // Rank 2 waits for rank 0 in each round, which waits for nobody but in barriers.
+    let meanwhile =
+        json!({"ask": "meanwhile", "location": 2, "from_s": 0.0006, "until_s": 0.000_63});
+    let meanwhile = asked(&share, meanwhile).unwrap();
+    same(&meanwhile["wait"]["lost_s"], 22e-6);
+    assert_eq!(meanwhile["wait"]["late_location"], 0);
+    let nobody = json!({"ask": "meanwhile", "location": 0, "from_s": 0.0006, "until_s": 0.000_63});
+    assert!(asked(&share, nobody).unwrap()["wait"].is_null());
+    // Each call that is listed is in the histogram.
+    let selection = asked(&share, json!({"ask": "selection", "first": 1, "last": 2})).unwrap();
+    let count = |rows: &Value, key: &dyn Fn(&Value) -> u64| -> u64 {
+        rows.as_array().unwrap().iter().map(key).sum()
+    };
+    let calls = count(&selection["profile"], &|row| row["calls"].as_u64().unwrap());
+    assert_eq!(
+        count(&selection["durations_s"], &|row| row[2].as_u64().unwrap()),
+        calls
+    );
+}
+
+#[test]
 fn parts_of_the_run_add_up_to_it() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());
@@ -111,7 +237,7 @@ fn parts_of_the_run_add_up_to_it() {
         let question = json!({"ask": "selection", "from_s": from, "until_s": until});
         asked(&share, question).unwrap()["times_s"].clone()
     };
-    let end = share.events.end_ns() as f64 / 1e9;
+    let end = share.events().end_ns() as f64 / 1e9;
     let cuts = [0.0, 0.000_25, 0.012_345_6, 0.012_345_7, 0.05, end];
     for kind in ["computation", "communication", "synchronization", "waiting"] {
         let parts = cuts
@@ -164,26 +290,30 @@ fn answers_do_not_depend_on_the_number_of_agents() {
         json!({"ask": "line", "from_s": 0.02, "until_s": 0.03, "width": 80}),
         json!({"ask": "selection", "from_s": 0.013, "until_s": 0.037, "first": 1}),
         json!({"ask": "call", "location": 3, "number": 1, "at_s": 0.000_21}),
+        json!({"ask": "tree", "metric": "waiting", "node": 1}),
+        json!({"ask": "matrix", "metric": "bytes", "from": 1}),
+        json!({"ask": "matrix", "metric": "waiting", "hosts": true}),
+        json!({"ask": "meanwhile", "location": 2, "from_s": 0.02, "until_s": 0.03}),
         json!({"ask": "overview"}),
     ];
+    let index = trace.path().join("laggard.index");
     let of = |count: usize| {
-        let answers = agents(count, |job| {
-            let mut share = share(trace.path());
-            let (all, at) = (share.events.locations(), job.agent());
-            share.own = all * at / count..all * (at + 1) / count;
-            let of = |question: &Value| {
-                let question = serde_json::from_value(question.clone()).unwrap();
-                answer(job, &share, &question, &Stop::default()).unwrap()
-            };
-            questions.iter().map(of).collect::<Vec<_>>()
-        });
-        assert!(answers[1..].iter().flatten().all(Option::is_none));
-        answers[0].clone()
+        // Each number of agents makes its own index, and reads it.
+        let _ = fs::remove_file(&index);
+        let made = answers(count, trace.path(), &questions);
+        let bytes = fs::read(&index).unwrap();
+        assert_eq!(made, answers(count, trace.path(), &questions));
+        assert_eq!(bytes, fs::read(&index).unwrap());
+        (made, bytes)
     };
     let alone = of(1);
-    assert!(alone.iter().all(Option::is_some));
-    assert_eq!(alone, of(2));
-    assert_eq!(alone, of(3));
+    for answer in &alone.0 {
+        assert!(answer["missing"].is_null(), "{answer}");
+    }
+    assert!(alone == of(2));
+    assert!(alone == of(3));
+    // More than there are ranks.
+    assert!(alone == of(8));
 }
 
 #[test]
@@ -191,11 +321,12 @@ fn the_index_is_what_the_calls_add_up_to() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());
     let share = share(trace.path());
-    for (at, index) in share.index.locations.iter().enumerate() {
+    for at in 0..share.locations() {
+        let index = share.index(at);
         assert!(index.checkpoints.len() > 2);
         for checkpoint in &index.checkpoints {
             let mut inside = 0;
-            share.events.operations(at).read(|call| {
+            share.events().operations(at).read(|call| {
                 if call.leave <= checkpoint.time && call.enter >= index.measured.0 {
                     inside += call.inside;
                 }
@@ -217,7 +348,12 @@ fn an_index_is_kept_and_made_anew_where_it_must_be() {
     let path = trace.path().join("laggard.index");
     assert_eq!(first.kept.as_ref(), Some(&path));
     let bytes = fs::read(&path).unwrap();
-    assert_eq!(share(trace.path()).index, first.index);
+    let index = |share: &Share| -> Vec<_> {
+        (0..share.locations())
+            .map(|at| share.index(at).clone())
+            .collect()
+    };
+    assert_eq!(index(&share(trace.path())), index(&first));
     let mut damaged = bytes.clone();
     damaged[bytes.len() / 2] ^= 4;
     for wrong in [
@@ -227,11 +363,11 @@ fn an_index_is_kept_and_made_anew_where_it_must_be() {
         b"something else",
     ] {
         fs::write(&path, wrong).unwrap();
-        assert_eq!(share(trace.path()).index, first.index);
+        assert_eq!(index(&share(trace.path())), index(&first));
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
     // A trace that is cut off underneath is not read on.
-    let file = first.events.files().next().unwrap().to_owned();
+    let file = first.events().files().next().unwrap().to_owned();
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     let error = asked(&first, json!({"ask": "selection"}))
@@ -241,7 +377,7 @@ fn an_index_is_kept_and_made_anew_where_it_must_be() {
         error.contains("has changed") && error.contains("serve again"),
         "{error}"
     );
-    assert_ne!(share(trace.path()).index, first.index);
+    assert_ne!(index(&share(trace.path())), index(&first));
 }
 
 #[test]
@@ -273,11 +409,11 @@ fn questions_that_nobody_waits_for_end() {
     let trace = tempfile::tempdir().unwrap();
     write(trace.path());
     let share = share(trace.path());
-    let question = serde_json::from_value(json!({"ask": "selection"})).unwrap();
+    let (_, packed) = packed(&json!({"ask": "selection"})).unwrap();
     let stop = Stop::default();
     stop.stop();
-    let error = answer(&Serial, &share, &question, &stop).unwrap_err();
-    assert!(error.is::<laggard_serve::Stopped>());
+    let error = share.part(&packed, &stop).unwrap_err();
+    assert!(error.is::<laggard_overlay::Stopped>());
 }
 
 fn odd() -> impl Strategy<Value = Value> {
@@ -295,6 +431,9 @@ fn odd() -> impl Strategy<Value = Value> {
         Just("selection"),
         Just("call"),
         Just("overview"),
+        Just("tree"),
+        Just("matrix"),
+        Just("meanwhile"),
         Just("other"),
     ];
     let metric = prop_oneof![Just("waiting"), Just("io"), Just("x")];
@@ -302,7 +441,7 @@ fn odd() -> impl Strategy<Value = Value> {
         json!({
             "ask": ask, "metric": metric, "from_s": n[0], "until_s": n[1], "first": n[2],
             "last": n[3], "width": n[4], "height": n[5], "location": n[6], "number": n[7],
-            "at_s": n[8],
+            "at_s": n[8], "node": n[2], "hosts": n[1].is_null(), "from": n[3], "to_last": n[6],
         })
     })
 }

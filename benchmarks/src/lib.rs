@@ -18,6 +18,7 @@ pub mod detection;
 pub mod exchange;
 pub mod machine;
 pub mod micro;
+pub mod overlay;
 pub mod process;
 pub mod runs;
 pub mod scale;

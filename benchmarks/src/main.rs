@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::traces::Series;
-use laggard_benchmarks::{analysis, bytes, calls, detection, exchange, scale};
+use laggard_benchmarks::{analysis, bytes, calls, detection, exchange, overlay, scale};
 use laggard_generator::Program;
 
 /// Rounds of the cheap measurements.
@@ -43,6 +43,8 @@ enum What {
     Scale(Scale),
     /// False alarms and misses for a grid of thresholds
     Detection(Detection),
+    /// Questions to a tree of agents: time and rate by number of agents and fan-out
+    Overlay(Overlay),
     /// Everything that takes minutes: calls, bytes, analysis of small traces
     All,
     /// Write a trace of a program that never ran, and what an analysis must find in it
@@ -82,6 +84,21 @@ struct Scale {
     program: Program,
     /// Rounds of all numbers of agents
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+#[derive(Debug, Args)]
+struct Overlay {
+    /// Agents
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "8,64,512",
+          value_parser = clap::value_parser!(u32).range(2..=4096))]
+    agents: Vec<u32>,
+    /// Fan-outs; a flat tree is measured in any case
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "2,4,8,16,32",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    fan_outs: Vec<u32>,
+    /// Questions for each number
+    #[arg(long, default_value_t = 101, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }
 
@@ -163,6 +180,16 @@ fn main() -> Result<ExitCode> {
             };
             scale::measure(&options, &mut outcome)?;
             "scale"
+        }
+        What::Overlay(options) => {
+            let whole = |numbers: Vec<u32>| numbers.into_iter().map(|one| one as usize).collect();
+            let options = overlay::Options {
+                agents: whole(options.agents),
+                fan_outs: whole(options.fan_outs),
+                rounds: options.rounds as usize,
+            };
+            overlay::measure(&options, &mut outcome)?;
+            "overlay"
         }
         What::Detection(Detection { defaults }) => {
             let options = detection::Options {

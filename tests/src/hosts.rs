@@ -275,14 +275,43 @@ impl Hosts {
     /// # Panics
     /// If there is no such host, or its kernel does not tell.
     pub fn received(&self, name: &str) -> u64 {
+        self.counted(name, 0)
+    }
+
+    /// Packets that a host has received over the network.
+    ///
+    /// # Panics
+    /// As [`received`](Self::received).
+    pub fn packets(&self, name: &str) -> u64 {
+        self.counted(name, 1)
+    }
+
+    /// A column of what a host's kernel tells of its device.
+    fn counted(&self, name: &str, column: usize) -> u64 {
         let pid = self.nodes[self.number(name)].holder.pid;
         let text = fs::read_to_string(format!("/proc/{pid}/net/dev")).expect("its devices");
         let lines = text.lines().map(|line| line.trim());
         let mut device = lines.filter_map(|line| line.strip_prefix("eth0:"));
         let first = device
             .next()
-            .and_then(|line| line.split_whitespace().next());
-        first.and_then(|bytes| bytes.parse().ok()).expect("a count")
+            .and_then(|line| line.split_whitespace().nth(column));
+        first.and_then(|count| count.parse().ok()).expect("a count")
+    }
+
+    /// A command on a host, or on `login`, with this name.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn on(&self, name: &str, program: &Path) -> Command {
+        let (pid, more) = match name {
+            "login" => (self.login.pid, &[][..]),
+            name => (self.nodes[self.number(name)].holder.pid, &["--pid"][..]),
+        };
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &pid.to_string()]);
+        command.args(["--net", "--uts", "--mount"]).args(more);
+        command.arg("--").arg(program);
+        command
     }
 
     /// `mpirun` on the login host, for ranks on all hosts, the first ones on the first.

@@ -89,3 +89,4 @@ pub mod recorded;
 pub mod replayed;
 pub mod report;
 pub mod round_trip;
+pub mod served;

@@ -2,104 +2,17 @@
 //! `target/tmp/serve`.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use laggard_tests::browser::Browser;
-use laggard_tests::product::Bench;
+use laggard_tests::served::{PATIENCE, Served, converse, hear, say, start, status};
 use serde_json::Value;
 
-/// Longest wait for a page, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 const WIDTH: u32 = 1200;
-
-/// A server of the trace of `programs/attacks/traffic.c` on 4 ranks, with its report.
-struct Served {
-    bench: Bench,
-    server: Child,
-    /// `http://127.0.0.1:PORT/TOKEN/`.
-    address: String,
-    report: Value,
-}
-
-impl Served {
-    fn new(test: &str) -> Served {
-        let bench = Bench::sharing(test);
-        let program = bench.compile("attacks/traffic.c", &[], &[]);
-        let run = bench.traced(4, &[program.as_os_str()], "trace");
-        run.run().expect_orderly().expect_success();
-        let trace = bench.path("trace");
-        let path = trace.join("report.json");
-        let outcome = bench.analyze(&trace, 1, &path, &["--all", "-q"]);
-        outcome.expect_orderly().expect_success();
-        let report = fs::read_to_string(&path).expect("a report");
-        let (server, address) = start(&bench, &["-q"]);
-        Served {
-            bench,
-            server,
-            address,
-            report: serde_json::from_str(&report).expect("JSON"),
-        }
-    }
-
-    fn authority(&self) -> &str {
-        let rest = self.address.strip_prefix("http://").expect("an address");
-        rest.split('/').next().expect("a port")
-    }
-
-    fn token(&self) -> &str {
-        self.address.rsplit('/').nth(1).expect("a token")
-    }
-
-    /// The status of a request with these lines, and the rest of the answer.
-    fn request(&self, path: &str, lines: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.authority()).expect("a server");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let text = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{lines}\r\n");
-        stream.write_all(text.as_bytes()).expect("it listens");
-        let mut bytes = Vec::new();
-        // A server may close at once what it does not want.
-        let _ = stream.read_to_end(&mut bytes);
-        let answer = String::from_utf8_lossy(&bytes).into_owned();
-        (status(&answer), answer)
-    }
-
-    /// Ends the server as Ctrl-C does.
-    fn end(&mut self) {
-        // SAFETY: sends a signal to a child that has not been waited for.
-        unsafe { libc::kill(self.server.id() as i32, libc::SIGINT) };
-        let ended = self.server.wait().expect("a child");
-        assert_eq!(ended.code(), Some(0));
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // Best effort: a test that failed before its end.
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-/// Starts a server of the bench's trace; returns it and its first line.
-fn start(bench: &Bench, options: &[&str]) -> (Child, String) {
-    let mut command = Command::new(&bench.command);
-    command.arg("serve").arg(bench.path("trace")).args(options);
-    command.stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let mut server = command.spawn().expect("the command");
-    let mut line = String::new();
-    let out = server.stdout.take().expect("a pipe");
-    BufReader::new(out).read_line(&mut line).expect("a line");
-    (server, line.trim_end().to_owned())
-}
-
-fn status(answer: &str) -> u16 {
-    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-    status.unwrap_or(0)
-}
 
 fn keep(name: &str, bytes: &[u8]) {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve");
@@ -191,6 +104,11 @@ fn a_browser_looks_around() {
     settle(&mut browser);
     let call = browser.value("document.querySelector('#call h2')?.textContent ?? ''");
     assert_eq!(call, reported[0]["operation"]);
+    let steps = number(
+        &mut browser,
+        "document.getElementById('call').dataset.steps",
+    );
+    assert!(steps >= 1.0, "it waits for rank 0");
     keep("call.png", &browser.picture(WIDTH));
     // The address leads there again.
     let link = browser.value("location.href");
@@ -238,6 +156,144 @@ fn a_browser_looks_around() {
         assert!(begun.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// What a button saves, as a text.
+fn saved(browser: &mut Browser, name: &str) -> String {
+    browser.value(&format!(
+        "(() => {{
+            window.kept = null;
+            URL.createObjectURL ??= null;
+            window.make ??= URL.createObjectURL;
+            URL.createObjectURL = (blob) => {{
+                blob.text().then((text) => {{ window.kept = text; }});
+                return window.make.call(URL, blob);
+            }};
+            HTMLAnchorElement.prototype.click = () => {{}};
+            document.querySelector('[data-saves=\"{name}\"]').click();
+        }})()"
+    ));
+    let begun = Instant::now();
+    loop {
+        if let Some(text) = browser.value("window.kept").as_str() {
+            return text.to_owned();
+        }
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{name}: {:?}",
+            browser.complaints()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
+    let mut served = Served::new("serve-profile");
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&format!(
+        "{}#profile=waiting&matrix=waiting",
+        served.address
+    ));
+    settle(&mut browser);
+    let nodes = served.report["call_tree"]["nodes"]
+        .as_array()
+        .expect("nodes");
+    let cells = served.report["rank_matrix"]["cells"]
+        .as_array()
+        .expect("cells");
+    let close = |found: f64, expected: f64| {
+        assert!(
+            (found - expected).abs() <= 1e-9 * expected.abs(),
+            "{found} {expected}"
+        );
+    };
+    let whole = number(
+        &mut browser,
+        "document.getElementById('tree').dataset.whole",
+    );
+    close(
+        whole,
+        nodes[0]["waiting_s"]["inclusive"].as_f64().expect("s"),
+    );
+    let sum = |key: &str| {
+        cells
+            .iter()
+            .map(|cell| cell[key].as_f64().expect("a number"))
+            .sum()
+    };
+    let matrix = "document.getElementById('matrix').dataset.whole";
+    close(number(&mut browser, matrix), sum("waiting_s"));
+    browser.value(
+        "(() => {
+            const what = document.getElementById('what');
+            what.value = 'bytes';
+            what.dispatchEvent(new Event('change'));
+        })()",
+    );
+    settle(&mut browser);
+    close(number(&mut browser, matrix), sum("bytes"));
+    // The hot path leads to a call that waits; its ranks add up.
+    browser.value("document.getElementById('hot').click()");
+    settle(&mut browser);
+    let chosen = number(
+        &mut browser,
+        "new URLSearchParams(location.hash.slice(1)).get('node')",
+    );
+    let node = &nodes[chosen as usize];
+    assert!(
+        node["waiting_s"]["inclusive"].as_f64() > Some(0.0),
+        "{node}"
+    );
+    let name = browser.value("document.querySelector('#tree .chosen td').textContent");
+    let name = name.as_str().expect("a text").to_owned();
+    assert!(
+        name.contains(node["name"].as_str().expect("a name")),
+        "{name}"
+    );
+    let ranks = number(
+        &mut browser,
+        "document.querySelectorAll('#system tr').length - 1",
+    );
+    assert_eq!(ranks, 4.0);
+    // Searching marks what is found, and opens the way to it.
+    browser.value(
+        "(() => {
+            const find = document.getElementById('find');
+            find.value = 'mpi_ssend';
+            find.dispatchEvent(new Event('input'));
+        })()",
+    );
+    assert!(
+        number(
+            &mut browser,
+            "document.querySelectorAll('#tree .found').length"
+        ) >= 1.0
+    );
+    for scheme in ["light", "dark"] {
+        browser.show_on("screen", scheme);
+        keep(&format!("profile-{scheme}.png"), &browser.picture(WIDTH));
+    }
+    // Tables with all digits, pictures as a file of their own.
+    let table = saved(&mut browser, "findings.csv");
+    let first = served.report["bottlenecks"][0]["severity_s"]
+        .as_f64()
+        .expect("s");
+    let head = table.lines().next().expect("a head");
+    assert!(head.split(',').any(|name| name == "severity_s"), "{head}");
+    assert!(table.contains(&format!(",{first},")), "{table} {first}");
+    let tree = saved(&mut browser, "tree.csv");
+    assert_eq!(tree.lines().count(), 1 + nodes.len());
+    let profile = saved(&mut browser, "profile.csv");
+    assert!(profile.contains("MPI_Ssend"), "{profile}");
+    let svg = saved(&mut browser, "matrix.svg");
+    assert!(svg.starts_with("<svg") && svg.contains("<rect"), "{svg}");
+    keep("matrix.svg", svg.as_bytes());
+    for picture in ["matrix.png", "heat.png", "line.png"] {
+        assert!(saved(&mut browser, picture).contains("PNG"), "{picture}");
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+    served.end();
 }
 
 #[test]
@@ -300,62 +356,6 @@ fn strangers_learn_nothing() {
         assert_eq!(status(&answer), 405, "{method}");
     }
     served.end();
-}
-
-/// Begins a conversation; returns the connection and the status.
-fn converse(authority: &str, token: &str) -> (TcpStream, u16) {
-    let mut stream = TcpStream::connect(authority).expect("a server");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let text = format!(
-        "GET /{token}/ask HTTP/1.1\r\nHost: {authority}\r\nOrigin: http://{authority}\r\nUpgrade: websocket\r\n\
-         Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
-         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    );
-    stream.write_all(text.as_bytes()).expect("it listens");
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        match stream.read(&mut byte) {
-            Ok(1) => head.push(byte[0]),
-            _ => break,
-        }
-    }
-    (stream, status(&String::from_utf8_lossy(&head)))
-}
-
-/// Sends a text as a client does: masked, with a mask of zeros.
-fn say(stream: &mut TcpStream, text: &[u8]) {
-    let length = text.len() as u16;
-    let mut frame = vec![0x81, 0x80 | 126];
-    frame.extend(length.to_be_bytes());
-    frame.extend([0; 4]);
-    frame.extend(text);
-    stream.write_all(&frame).expect("it listens");
-}
-
-/// The next text of the server, or what it sent before it closed.
-fn hear(stream: &mut TcpStream) -> String {
-    let mut head = [0; 2];
-    if stream.read_exact(&mut head).is_err() || head[0] & 15 != 1 {
-        return "closed".to_owned();
-    }
-    let length = match head[1] {
-        126 => {
-            let mut long = [0; 2];
-            stream.read_exact(&mut long).expect("a length");
-            u64::from(u16::from_be_bytes(long))
-        }
-        127 => {
-            let mut long = [0; 8];
-            stream.read_exact(&mut long).expect("a length");
-            u64::from_be_bytes(long)
-        }
-        short => short.into(),
-    };
-    assert!(length <= 100_100, "{length} bytes");
-    let mut text = vec![0; length as usize];
-    stream.read_exact(&mut text).expect("a text");
-    String::from_utf8(text).expect("UTF-8")
 }
 
 #[test]

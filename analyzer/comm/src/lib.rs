@@ -2,6 +2,8 @@
 //! whether there is an MPI.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+use std::ffi::CStr;
+
 use anyhow::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -184,6 +186,15 @@ pub fn local_agents() -> usize {
         .find_map(|name| std::env::var(name).ok()?.parse().ok())
         .unwrap_or(1)
         .max(1)
+}
+
+/// Name of this host.
+pub fn host() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: the length is the buffer's, whose last byte stays 0.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+    laggard_files::printable(&name.to_string_lossy()).into_owned()
 }
 
 /// Cores of this host.

@@ -13,7 +13,7 @@ use super::installed::{self, AGENTS};
 use super::{Family, waiting};
 
 /// The table's symbol. The number counts its changes: a library of another version has another.
-const TABLE: &[u8] = b"laggard_mpi_1\0";
+const TABLE: &[u8] = b"laggard_mpi_2\0";
 
 /// Shows progress of a measurement: its context, the share that is done, and a text.
 pub type Shown = unsafe extern "C" fn(*mut c_void, f64, *const u8, usize);
@@ -47,6 +47,8 @@ pub struct Functions {
     pub wait: unsafe extern "C" fn(*const u64, usize),
     /// Waits for a message of anybody with this tag; its sender, and its length into the second.
     pub probe: unsafe extern "C" fn(c_int, *mut c_int) -> c_int,
+    /// As `probe`, without waiting: negative if there is none.
+    pub look: unsafe extern "C" fn(c_int, *mut c_int) -> c_int,
     /// Numbers for each rank from one place, and those of each into another.
     pub all_to_all: unsafe extern "C" fn(*const u64, *mut u64),
     /// Element-wise maximum of all ranks' numbers, in place.

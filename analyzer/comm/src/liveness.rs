@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::signals;
+use crate::{host, signals};
 
 /// The state of an agent, shared by its own process and its watcher.
 #[repr(C)]
@@ -98,14 +98,6 @@ impl Drop for Watch {
             libc::munmap(self.shared.as_ptr().cast(), size_of::<Shared>());
         }
     }
-}
-
-fn host() -> String {
-    let mut name = [0u8; 256];
-    // SAFETY: the length is the buffer's, whose last byte stays 0.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
-    laggard_files::printable(&name.to_string_lossy()).into_owned()
 }
 
 /// Looks each second; ends with the agent.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 
@@ -19,6 +20,8 @@ mod tag {
     pub const PARCEL: c_int = 2;
     /// One of many pieces for the head, or a request for one.
     pub const RELAY: c_int = 3;
+    /// Packets that are carried for others.
+    pub const CARRIED: c_int = 6;
     /// Parcels of a conversation. Successive ones differ: some agents may have begun the next one.
     pub const LETTER: [c_int; 2] = [4, 5];
 }
@@ -181,6 +184,50 @@ impl MpiJob {
             }
             needs_more = work(Some(self.next_letter(tag)), &mut letters);
         }
+        let requests: Vec<u64> = sending.iter().map(|sending| sending.request).collect();
+        self.wait(&requests);
+    }
+
+    /// Carries packets: those that `next` gives, with their receivers, and to `take` those that come,
+    /// with their senders, until `is_over` says so. To be called by the thread that started MPI.
+    ///
+    /// While nothing is to be carried, it looks ever more seldom, up to 1000 times in a second: this
+    /// may last for hours.
+    pub fn carry(
+        &self,
+        next: &mut dyn FnMut() -> Option<Letter>,
+        take: &mut dyn FnMut(Letter),
+        is_over: &dyn Fn() -> bool,
+    ) {
+        const LONGEST: Duration = Duration::from_millis(1);
+        let mut sending: Vec<Sending> = Vec::new();
+        let mut idle = 0u32;
+        self.waiting(|| {
+            while !is_over() {
+                idle = idle.saturating_add(1);
+                while let Some((to, packet)) = next() {
+                    self.count_sent(1, packet.len());
+                    sending.push(self.start_letter(to, packet, tag::CARRIED));
+                    idle = 0;
+                }
+                // SAFETY: those that are done are forgotten.
+                sending.retain(|sending| unsafe { !(self.mpi.test)(sending.request) });
+                let mut length = 0;
+                // SAFETY: writes the length.
+                let from = unsafe { (self.mpi.look)(tag::CARRIED, &mut length) };
+                if let Ok(agent) = usize::try_from(from) {
+                    let mut packet = vec![0; length as usize];
+                    let start = packet.as_mut_ptr();
+                    // SAFETY: memory of this length. No other thread takes the message.
+                    unsafe { (self.mpi.receive)(start, length, from, tag::CARRIED) };
+                    take((agent, packet));
+                    idle = 0;
+                } else if idle > 100 {
+                    // At first as long as a message takes, then longer.
+                    std::thread::sleep(Duration::from_micros(idle.into()).min(LONGEST));
+                }
+            }
+        });
         let requests: Vec<u64> = sending.iter().map(|sending| sending.request).collect();
         self.wait(&requests);
     }

@@ -30,6 +30,12 @@ pub fn is_finished() {
     UNFINISHED.store(false, Ordering::Relaxed);
 }
 
+/// From now on a mapped file that loses its end reads as zeros from there on. Whoever reads such files
+/// looks whether they are as they were, after reading.
+pub fn outlive_files() {
+    watch(libc::SIGBUS, replace_lost_file);
+}
+
 fn watch(signal: c_int, handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)) {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: all zeros are a valid `sigaction`, with an empty mask and no handler.
@@ -52,6 +58,38 @@ extern "C" fn ended(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     unsafe { libc::raise(signal) };
 }
 
+/// Puts memory in the place of what is lost, up to the end of the file's mapping. Uses system calls and
+/// the stack only.
+extern "C" fn replace_lost_file(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: as below.
+    let (address, code) = unsafe { ((*info).si_addr() as usize, (*info).si_code) };
+    let mut name = [0u8; 1024];
+    let (length, end) = match code > 0 {
+        true => mapped_file(address, &mut name),
+        false => (0, 0),
+    };
+    // SAFETY: a number of the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let first = address & !(page.wrapping_sub(1));
+    // SAFETY: replaces pages of a mapped file that nobody can read any more.
+    let replaced = length > 0
+        && unsafe {
+            libc::mmap(
+                first as *mut c_void,
+                end - first,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+                -1,
+                0,
+            )
+        } != libc::MAP_FAILED;
+    match replaced {
+        // The handler serves once.
+        true => outlive_files(),
+        false => lost_file(signal, info, context),
+    }
+}
+
 /// Prints which file it was, and ends. Uses system calls and the stack only.
 extern "C" fn lost_file(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel gives a handler with SA_SIGINFO a valid `info`; for SIGBUS it has an
@@ -60,7 +98,7 @@ extern "C" fn lost_file(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     let mut name = [0u8; 1024];
     // A SIGBUS from another process says nothing about a file.
     let length = match code > 0 {
-        true => mapped_file(address, &mut name),
+        true => mapped_file(address, &mut name).0,
         false => 0,
     };
     if length == 0 {
@@ -91,17 +129,17 @@ pub(crate) fn say(parts: &[&[u8]]) {
 }
 
 /// Writes the name of the file that is mapped at `address` into `name`. Returns its length, 0 if
-/// there is none.
-fn mapped_file(address: usize, name: &mut [u8]) -> usize {
+/// there is none, and where the mapping ends.
+fn mapped_file(address: usize, name: &mut [u8]) -> (usize, usize) {
     // SAFETY: the path ends with a zero.
     let maps = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY) };
     if maps < 0 {
-        return 0;
+        return (0, 0);
     }
     let mut buffer = [0u8; BUFFER];
     let mut filled = 0;
-    let mut found = 0;
-    while found == 0 {
+    let mut found = (0, 0);
+    while found.0 == 0 {
         let room = &mut buffer[filled..];
         // SAFETY: `room` can be written to for its length.
         let read = unsafe { libc::read(maps, room.as_mut_ptr().cast(), room.len()) };
@@ -111,9 +149,10 @@ fn mapped_file(address: usize, name: &mut [u8]) -> usize {
         filled += read as usize;
         let mut start = 0;
         while let Some(end) = buffer[start..filled].iter().position(|&byte| byte == b'\n') {
-            if let Some(path) = path_of(&buffer[start..start + end], address) {
-                found = path.len().min(name.len());
-                name[..found].copy_from_slice(&path[..found]);
+            if let Some((path, until)) = path_of(&buffer[start..start + end], address) {
+                let length = path.len().min(name.len());
+                name[..length].copy_from_slice(&path[..length]);
+                found = (length, until);
                 break;
             }
             start += end + 1;
@@ -132,15 +171,18 @@ fn mapped_file(address: usize, name: &mut [u8]) -> usize {
     found
 }
 
-/// The path in a line `start-end rights offset device inode path`, if the address is there.
-fn path_of(line: &[u8], address: usize) -> Option<&[u8]> {
+/// The path in a line `start-end rights offset device inode path`, and the end, if the address is
+/// there.
+fn path_of(line: &[u8], address: usize) -> Option<(&[u8], usize)> {
     let mut numbers = line
         .splitn(2, |&byte| byte == b' ')
         .next()?
         .split(|&byte| byte == b'-');
     let (start, end) = (hexadecimal(numbers.next()?)?, hexadecimal(numbers.next()?)?);
     let path = line.iter().position(|&byte| byte == b'/')?;
-    (start..end).contains(&address).then(|| &line[path..])
+    (start..end)
+        .contains(&address)
+        .then(|| (&line[path..], end))
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<usize> {
@@ -157,7 +199,8 @@ mod tests {
     #[test]
     fn finds_the_file_that_is_mapped_at_an_address() {
         let line = b"7f10-7f20 r--s 00000000 00:1b 12    /tmp/a trace/rank0.lgt";
-        assert_eq!(path_of(line, 0x7f10), Some(&b"/tmp/a trace/rank0.lgt"[..]));
+        let found = Some((&b"/tmp/a trace/rank0.lgt"[..], 0x7f20));
+        assert_eq!(path_of(line, 0x7f10), found);
         assert_eq!(path_of(line, 0x7f20), None);
         assert_eq!(path_of(b"7f10-7f20 rw-p 0 00:00 0", 0x7f10), None);
         assert_eq!(path_of(b"no line", 0), None);
@@ -167,9 +210,10 @@ mod tests {
     fn knows_its_own_file() {
         let mut name = [0; 1024];
         let address = finds_the_file_that_is_mapped_at_an_address as *const () as usize;
-        let length = mapped_file(address, &mut name);
+        let (length, end) = mapped_file(address, &mut name);
+        assert!(end > address);
         let own = std::env::current_exe().unwrap();
         assert_eq!(&name[..length], own.as_os_str().as_encoded_bytes());
-        assert_eq!(mapped_file(0, &mut name), 0);
+        assert_eq!(mapped_file(0, &mut name).0, 0);
     }
 }

@@ -3,14 +3,15 @@
 //! *Purpose.* `laggard serve`. Who looks around in a run asks for a picture or a table after the other.
 //! Each answer is as large as a screen, whatever the trace.
 //!
-//! *Data flow.* [`Share`] has the trace, mapped, its report and an [`index`]. A [`Question`] is answered
-//! by each share for its own locations; parts are merged up to the head ([`questions`]). [`server`]
-//! speaks HTTP and WebSocket with the page in `client`.
+//! *Data flow.* Each agent has a [`Share`]: its part of the trace, mapped, and of the [`index`]. A
+//! [`Question`] goes down a tree of agents, each has a part for its own locations, and parts are merged
+//! on their way up ([`questions`]). [`server`], at the head, speaks HTTP and WebSocket with the page in
+//! `client`.
 //!
 //! *Constraints.* Read only: nothing but the index is ever written, and no question names a file. Sums
 //! are of integers (ns), so that answers do not depend on how many shares there are.
 //!
-//! *Not supported.* Traces that are still being written; several agents at once.
+//! *Not supported.* Traces that are still being written.
 //!
 //! *The next question* is a file in `questions` with a type that is [`Asked`](questions::Asked), and a
 //! variant of [`Question`]. *The next view* is a file in `client`, named in `server/page.rs`.
@@ -21,8 +22,6 @@ pub mod questions;
 pub mod server;
 mod share;
 mod spending;
-mod stop;
 
 pub use questions::{Question, answer};
 pub use share::Share;
-pub use stop::{Stop, Stopped};

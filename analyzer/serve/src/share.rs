@@ -5,21 +5,22 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use laggard_engine::events::Events;
+use laggard_comm::Job;
+use laggard_engine::events::{Events, Mark, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
-use crate::index::{self, Index};
+use crate::index::{self, Index, LocationIndex};
 
-/// The part of a run that one agent answers for.
+/// The part of a run that one agent answers for. Locations are told by their position in the run.
 pub struct Share {
     /// The trace.
-    pub events: Events,
+    events: Events,
     /// Its index.
-    pub index: Index,
-    /// The report about it.
-    pub report: Report,
+    index: Index,
+    /// The report about the run, at the head.
+    report: Option<Report>,
     /// The locations that it answers for.
-    pub own: Range<usize>,
+    own: Range<usize>,
     /// Where the index is kept; nowhere if nobody may write.
     pub kept: Option<PathBuf>,
     /// The trace's files as they were.
@@ -35,11 +36,16 @@ fn state(file: &Path) -> State {
 }
 
 impl Share {
-    /// All of a trace that is open. Makes its index if there is none yet.
+    /// What this agent has opened of a trace. Makes the index if there is none yet. Collective.
     ///
     /// # Errors
-    /// The trace cannot be read as a whole.
-    pub fn of_all(events: Events, report: Report, trace: &Path) -> Result<Share> {
+    /// The trace cannot be read as a whole; the same on all agents.
+    pub fn new(
+        job: &dyn Job,
+        events: Events,
+        report: Option<Report>,
+        trace: &Path,
+    ) -> Result<Share> {
         let files = events.files().chain(trace.is_file().then_some(trace));
         let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
         let files = files.into_iter().map(|file| {
@@ -47,15 +53,68 @@ impl Share {
             (file, state)
         });
         let files = files.collect();
-        let (index, kept) = index::kept(&events, trace)?;
+        let (index, kept) = index::kept(job, &events, trace)?;
         Ok(Share {
-            own: 0..events.locations(),
+            own: events.first..events.first + events.locations(),
             events,
             index,
             report,
             kept,
             files,
         })
+    }
+
+    /// The report about the run.
+    ///
+    /// # Errors
+    /// Only the head has it.
+    pub fn report(&self) -> Result<&Report> {
+        self.report.as_ref().context("the report is at the head")
+    }
+
+    /// The index of an own location.
+    pub fn index(&self, at: usize) -> &LocationIndex {
+        &self.index.locations[at - self.own.start]
+    }
+
+    /// The calls of an own location after a mark.
+    pub fn operations_from(&self, at: usize, mark: Mark) -> Operations<'_> {
+        self.events.operations_from(at - self.own.start, mark)
+    }
+
+    /// The profile of an own location.
+    pub fn profile(&self, at: usize) -> Vec<ProfileRow> {
+        self.events.profile(at - self.own.start)
+    }
+
+    /// What is known of the trace beside its calls.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Any location of the run.
+    pub fn placed(&self, at: usize) -> &Placed {
+        &self.events.placed[at]
+    }
+
+    /// Its name: the rank, and the thread if it is another one than the first.
+    pub fn label(&self, at: usize) -> String {
+        let placed = self.placed(at);
+        match placed.thread {
+            0 => placed.rank.to_string(),
+            thread => format!("{}.{thread}", placed.rank),
+        }
+    }
+
+    /// Name of its host.
+    pub fn host(&self, at: usize) -> &str {
+        let host = self.placed(at).host as usize;
+        self.events.hosts().get(host).map_or("", String::as_str)
+    }
+
+    /// Locations of the run.
+    pub fn locations(&self) -> usize {
+        self.events.placed.len()
     }
 
     /// Checks that the trace's files are as they were. Those that an archive is rewritten into
@@ -92,7 +151,7 @@ impl Share {
     /// # Errors
     /// There are no such ones.
     pub fn chosen(&self, first: Option<usize>, last: Option<usize>) -> Result<Range<usize>> {
-        let all = self.events.locations();
+        let all = self.locations();
         let (first, last) = (first.unwrap_or(0), last.unwrap_or(all.saturating_sub(1)));
         if first > last || last >= all {
             bail!(

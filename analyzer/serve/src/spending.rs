@@ -7,7 +7,7 @@ use laggard_trace::flags;
 
 use crate::index::{KINDS, kind, overlap, scaled};
 use crate::share::Share;
-use crate::stop::{Stop, Stopped};
+use laggard_overlay::{Stop, Stopped};
 
 /// Calls that are read for one answer, of all its locations together. A location with more of them is
 /// answered from the index.
@@ -36,7 +36,7 @@ pub fn borders((from, until): (i64, i64), parts: usize) -> Vec<i64> {
 
 /// Whether single calls are read of a location, if `locations` are asked about.
 pub fn is_exact(share: &Share, at: usize, stretch: (i64, i64), locations: usize) -> bool {
-    share.index.locations[at].reads(stretch) <= CALLS / locations.max(1) as u64
+    share.index(at).reads(stretch) <= CALLS / locations.max(1) as u64
 }
 
 /// Gives the calls of a location that lie at least partly in a stretch.
@@ -50,8 +50,8 @@ pub fn calls(
     stop: &Stop,
     mut take: impl FnMut(&Operation),
 ) -> Result<(), Stopped> {
-    let mark = share.index.locations[at].mark(from);
-    let mut operations = share.events.operations_from(at, mark);
+    let mark = share.index(at).mark(from);
+    let mut operations = share.operations_from(at, mark);
     loop {
         stop.check()?;
         let read = operations.read_chunk(|operation| {
@@ -82,7 +82,7 @@ pub fn times(
     stop: &Stop,
 ) -> Result<Vec<Times>, Stopped> {
     stop.check()?;
-    let index = &share.index.locations[at];
+    let index = share.index(at);
     let parts = borders.len().saturating_sub(1);
     let mut times = vec![Times::default(); parts];
     let (Some(&from), Some(&until)) = (borders.first(), borders.last()) else {

@@ -18,15 +18,37 @@ pub struct Serve {
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// End after so many minutes without a page; 0 is never
-    #[arg(long, value_name = "MINUTES", default_value_t = 240)]
-    pub idle: u32,
+    #[arg(long, value_name = "MINUTES", default_value_t = 240.0, value_parser = minutes)]
+    pub idle: f64,
     /// The findings [default: report.json beside the trace; if there is none, an analysis now]
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
-    /// Threads that answer [default: the cores]
+    /// Processes that answer, each with some of the ranks. With mpirun, its processes do; so do
+    /// those that join with --meet. [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub agents: Option<u16>,
+    /// Writes a file, and waits until the agents have joined with it, on this machine or others
+    #[arg(long, value_name = "FILE", requires = "agents")]
+    pub meet: Option<PathBuf>,
+    /// Be one of the agents of the server that wrote this file; - reads it from the input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["meet", "agents", "port", "socket", "report"])]
+    pub join: Option<PathBuf>,
+    /// Agents that each agent asks, in a tree; as many as there are: all are asked by the first
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    pub fan_out: u16,
+    /// Answer without agents that take longer than so many seconds, and say so; 0 is to wait
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub wait: u32,
+    /// Threads that answer, of each agent [default: the cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// Print nothing but the address and errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse::<f64>().ok();
+    let minutes = minutes.filter(|minutes| (0.0..=1e6).contains(minutes));
+    minutes.ok_or_else(|| "a number of minutes from 0 to 1000000".to_owned())
 }

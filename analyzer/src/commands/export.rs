@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use laggard_comm::{Job, Serial};
 use laggard_engine::events::Events;
 use laggard_engine::{Analysis, AnalyzeOptions};
 use laggard_export::{self as export, StackFormat, TableFormat};
@@ -101,8 +102,21 @@ pub fn report(
     directory: &Path,
     events: &Events,
 ) -> Result<Report> {
+    match found(named, is_quiet, directory, events)? {
+        Some(report) => Ok(report),
+        None => analyzed(&Serial, directory)?.context("one agent is the head"),
+    }
+}
+
+/// The report that is named, or a usable one beside the trace.
+pub fn found(
+    named: Option<&Path>,
+    is_quiet: bool,
+    directory: &Path,
+    events: &Events,
+) -> Result<Option<Report>> {
     if let Some(path) = named {
-        return read(path, events);
+        return read(path, events).map(Some);
     }
     let beside = laggard_engine::directory::of(directory);
     if laggard_files::exists(&beside.join("report.json")) {
@@ -111,14 +125,19 @@ pub fn report(
                 if report.root_causes.is_none() && !is_quiet {
                     screen::say("note: the report beside the trace has no root causes");
                 }
-                return Ok(report);
+                return Ok(Some(report));
             }
             Err(error) => screen::say(&format!("note: {error}; analyzed now")),
         }
     }
+    Ok(None)
+}
+
+/// The report of an analysis as `analyze` does it, at the head. Collective.
+pub fn analyzed(job: &dyn Job, directory: &Path) -> Result<Option<Report>> {
     let settings = AnalyzeOptions::default();
-    let Some(analysis) = laggard_engine::analyze(directory, &settings)? else {
-        bail!("export and serve are one process: run them without mpirun");
+    let Some(analysis) = laggard_engine::analyze_as(job, directory, &settings)? else {
+        return Ok(None);
     };
     let Analysis {
         mut report, rules, ..
@@ -130,7 +149,7 @@ pub fn report(
             "note: what repairs gain is not predicted: {error:#}"
         ));
     }
-    Ok(report)
+    Ok(Some(report))
 }
 
 /// The report that is named, or that lies beside the trace. Without one nothing is marked in an
@@ -161,7 +180,7 @@ pub fn check(path: &Path, report: &Report, events: &Events) -> Result<()> {
     let run = &report.run;
     let program = events.program().first().map_or("", String::as_str);
     let is_same = run.ranks == events.ranks()
-        && run.locations as usize == events.locations()
+        && run.locations as usize == events.placed.len()
         && run.trace_bytes == events.bytes()
         && run.program == program;
     if !is_same {

@@ -33,7 +33,7 @@ pub use error::Error;
 pub use model::*;
 pub use numbers::{percent, ratio, seconds};
 pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingRanks};
-pub use ranks::{has_rank, list_of_ranks, rank_ranges};
+pub use ranks::{RankSet, has_rank, list_of_ranks, rank_ranges};
 pub use roots::{
     DelayCosts, Factors, RootCause, RootCounter, RootFunction, RootRank, RootShare, RootSite,
     Victim, WaitClass,

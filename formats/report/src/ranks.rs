@@ -1,4 +1,6 @@
-//! Sets of ranks in the notation of users.
+//! Sets of ranks, and their notation for users.
+
+use serde::{Deserialize, Serialize};
 
 /// Ranks in any order as ranges: `0-3,7`.
 pub fn rank_ranges(ranks: impl IntoIterator<Item = u32>) -> String {
@@ -76,6 +78,94 @@ fn ranges(ranks: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
     ranges
 }
 
+/// A set of ranks, as ascending ranges that do not touch: first and last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankSet(Vec<(u32, u32)>);
+
+impl RankSet {
+    /// The set of `ranks`, in any order.
+    pub fn new(ranks: impl IntoIterator<Item = u32>) -> RankSet {
+        let single = ranks.into_iter().map(|rank| (rank, rank));
+        RankSet::of_ranges(single.collect())
+    }
+
+    fn of_ranges(mut ranges: Vec<(u32, u32)>) -> RankSet {
+        ranges.sort_unstable();
+        let mut set: Vec<(u32, u32)> = Vec::new();
+        for (first, last) in ranges {
+            match set.last_mut() {
+                Some(before) if first <= before.1.saturating_add(1) => {
+                    before.1 = before.1.max(last);
+                }
+                _ => set.push((first, last)),
+            }
+        }
+        RankSet(set)
+    }
+
+    /// Adds another set.
+    pub fn merge(&mut self, other: RankSet) {
+        let mut ranges = std::mem::take(&mut self.0);
+        ranges.extend(other.0);
+        *self = RankSet::of_ranges(ranges);
+    }
+
+    /// Number of ranks.
+    pub fn len(&self) -> u64 {
+        let sizes = self
+            .0
+            .iter()
+            .map(|&(first, last)| u64::from(last - first) + 1);
+        sizes.sum()
+    }
+
+    /// Whether a rank is in it.
+    pub fn contains(&self, rank: u32) -> bool {
+        let after = self.0.partition_point(|&(first, _)| first <= rank);
+        after > 0 && rank <= self.0[after - 1].1
+    }
+
+    /// Whether it has no rank.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All ranks, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().flat_map(|&(first, last)| first..=last)
+    }
+
+    /// The rank at a position, ascending.
+    pub fn nth(&self, mut position: u64) -> Option<u32> {
+        for &(first, last) in &self.0 {
+            let count = u64::from(last - first) + 1;
+            match position < count {
+                true => return Some(first + position as u32),
+                false => position -= count,
+            }
+        }
+        None
+    }
+
+    /// The position of a rank.
+    pub fn position(&self, rank: u32) -> Option<u64> {
+        let mut before = 0;
+        for &(first, last) in &self.0 {
+            match (first..=last).contains(&rank) {
+                true => return Some(before + u64::from(rank - first)),
+                false => before += u64::from(last - first) + 1,
+            }
+        }
+        None
+    }
+}
+
+impl FromIterator<u32> for RankSet {
+    fn from_iter<T: IntoIterator<Item = u32>>(ranks: T) -> RankSet {
+        RankSet::new(ranks)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +181,19 @@ mod tests {
         assert_eq!(
             rank_ranges([u32::MAX, u32::MAX - 1]),
             "4294967294-4294967295"
+        );
+    }
+
+    #[test]
+    fn sets_have_positions() {
+        let set = RankSet::new([9, 3, 4, 5, 3]);
+        assert_eq!(
+            (0..5).map(|at| set.nth(at)).collect::<Vec<_>>(),
+            [Some(3), Some(4), Some(5), Some(9), None]
+        );
+        assert_eq!(
+            [3, 5, 9, 8].map(|rank| set.position(rank)),
+            [Some(0), Some(2), Some(3), None]
         );
     }
 

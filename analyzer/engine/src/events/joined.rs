@@ -140,7 +140,7 @@ pub struct Wait {
 /// One of the late parties of a wait, as the search for root causes takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// Position of the location; [`NONE`](super::NONE) if it has no trace.
+    /// Position of the location in the run; [`NONE`](super::NONE) if it has no trace.
     pub location: u32,
     /// Number of the late call in its location.
     pub number: u64,
@@ -163,7 +163,7 @@ pub struct LateCall {
     pub call: u16,
     /// Its call path.
     pub call_path: u32,
-    /// Position of the location; [`NONE`](super::NONE) if it has no trace.
+    /// Position of the location in the run; [`NONE`](super::NONE) if it has no trace.
     pub location: u32,
     /// Number of the call in its location.
     pub number: u64,

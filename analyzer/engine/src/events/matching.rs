@@ -68,7 +68,7 @@ struct Matching<'e> {
     events: &'e Events,
     /// Position of the first location of each of the agent's ranks.
     first_location: Vec<u32>,
-    /// Positions by rank and thread.
+    /// Positions in the run by rank and thread.
     locations: FxHashMap<(u32, u32), u32>,
     pairs: Vec<Pair>,
     /// Messages of each pair.
@@ -98,9 +98,9 @@ impl<'e> Matching<'e> {
         let groups = rounds.numbers.values.iter().zip(expected);
         Matching {
             events,
-            locations: (0..events.locations())
-                .map(|at| (events.place(at), at as u32))
-                .map(|(place, at)| ((place.rank, place.thread), at))
+            locations: (0..)
+                .zip(&events.placed)
+                .map(|(at, placed)| ((placed.rank, placed.thread), at))
                 .collect(),
             first_location: first_location.collect(),
             pairs: Vec::new(),

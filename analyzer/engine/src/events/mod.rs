@@ -15,6 +15,7 @@ mod joined;
 mod matching;
 mod names;
 mod operations;
+mod placed;
 mod spent;
 mod trace;
 mod window;
@@ -48,19 +49,25 @@ use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
 pub use course::Course;
 pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Party, Wait};
-use laggard_comm::Serial;
+use laggard_comm::{Job, Serial};
 pub use names::{CallPath, Group, GroupKind};
 pub use operations::{Calls, Item, Mark, OUTSIDE, Operation, Operations, Outcome, Outside};
+pub use placed::Placed;
 pub use spent::{Spent, SpentIn};
 pub use trace::{Trace, TracedLocation};
 
 /// No index.
 pub const NONE: u32 = u32::MAX;
 
-/// The events of a run.
+/// The events of a run: of all its locations, or of those of one agent. Positions of locations are
+/// among these, where nothing else is said.
 pub struct Events {
     directory: PathBuf,
     opened: Opened,
+    /// All locations of the run, by rank and thread.
+    pub placed: Vec<Placed>,
+    /// Position of the first own one among them.
+    pub first: usize,
     timeline: Timeline,
     clocks: Vec<ClockMap>,
     /// Call paths by number; 0 is the unknown one.
@@ -183,7 +190,16 @@ impl Events {
     /// # Errors
     /// There is no usable file, or files are of two runs.
     pub fn open(directory: &Path) -> Result<Events> {
-        let (mut opened, mut anomalies) = trace::open_whole(directory)?;
+        Events::open_share(&Serial, directory)
+    }
+
+    /// Opens this agent's share of a directory or an archive. The head has the anomalies of all.
+    /// Collective.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); the same on all agents.
+    pub fn open_share(job: &dyn Job, directory: &Path) -> Result<Events> {
+        let (mut opened, mut anomalies) = trace::open_share(job, directory)?;
         let mut symbols = Symbols::new();
         for location in &mut opened.locations {
             regions::name_instances(location, &mut symbols);
@@ -193,8 +209,16 @@ impl Events {
         let region_names = named.map(|location| regions::labels(location, &mut symbols));
         let region_names = region_names.collect();
         anomalies.extend(symbols.anomalies());
-        let timeline = timeline(&opened)?;
+        let timeline = timeline(job, &opened)?;
+        let anomalies = placed::anomalies_of_all(job, anomalies)?;
+        let placed = placed::of_all(job, &opened)?;
+        let first = opened.locations.first().map_or(0, |own| {
+            let own = (own.header.rank, own.header.thread);
+            placed.partition_point(|one| (one.rank, one.thread) < own)
+        });
         Ok(Events {
+            placed,
+            first,
             directory: directory.to_owned(),
             groups: names::groups(&opened.locations),
             clocks: own_clocks(&timeline, &opened),
@@ -203,7 +227,7 @@ impl Events {
             path_numbers: paths.numbers,
             path_of_key: paths.of_key,
             region_names,
-            anomalies: crate::input::directory::merge_anomalies(anomalies),
+            anomalies: anomalies,
             opened,
         })
     }
@@ -241,6 +265,11 @@ impl Events {
     /// The largest message that is sent without waiting for its receive, bytes; `None`: unknown.
     pub fn eager_limit(&self) -> Option<f64> {
         Some(eager::limit_of(&self.opened)?.bytes)
+    }
+
+    /// Names of the run's hosts.
+    pub fn hosts(&self) -> &[String] {
+        &self.opened.host_names
     }
 
     /// Number of locations.
@@ -335,7 +364,17 @@ impl Events {
     /// # Errors
     /// The errors of `to`.
     pub fn join(&self, to: &mut dyn Joined) -> Result<()> {
-        with_rounds(&self.opened, &self.timeline, |rounds, groups| {
+        self.join_share(&Serial, to)
+    }
+
+    /// As [`join`](Self::join), with the losses of this agent's calls. Several agents do not join
+    /// messages or collectives: nobody has all their ends. Collective.
+    ///
+    /// # Errors
+    /// The errors of `to`, which must be the same on all agents.
+    pub fn join_share(&self, job: &dyn Job, to: &mut dyn Joined) -> Result<()> {
+        assert!(job.agents() == 1 || !to.wants_messages());
+        with_rounds(job, &self.opened, &self.timeline, |rounds, groups| {
             matching::join(self, rounds, groups, to)
         })
     }
@@ -358,14 +397,14 @@ impl Events {
     }
 }
 
-/// The clocks of a trace that one process holds, corrected as in an analysis.
-fn timeline(opened: &Opened) -> Result<Timeline> {
+/// The clocks of a trace, corrected as in an analysis. Collective.
+fn timeline(job: &dyn Job, opened: &Opened) -> Result<Timeline> {
     let measured = Timeline::new(opened);
     if !measured.has_several() {
         return Ok(measured);
     }
-    with_rounds(opened, &measured, |rounds, groups| {
-        let phases = Phases::new(&Serial, &AnalyzeOptions::default());
+    with_rounds(job, opened, &measured, |rounds, groups| {
+        let phases = Phases::new(job, &AnalyzeOptions::default());
         let settled = rounds.settle(measured.clone(), groups, &phases)?;
         Ok(settled.timeline)
     })
@@ -373,6 +412,7 @@ fn timeline(opened: &Opened) -> Result<Timeline> {
 
 /// Prepares an analysis that asks about every instance.
 fn with_rounds<T>(
+    job: &dyn Job,
     opened: &Opened,
     timeline: &Timeline,
     run: impl FnOnce(&Rounds, crate::collectives::group::Groups) -> Result<T>,
@@ -383,9 +423,9 @@ fn with_rounds<T>(
         ..Settings::default()
     };
     let baseline = AnalyzeOptions::default().baseline;
-    let judged = Judged::new(&Serial, opened, &profiled, &settings, baseline.as_ref())?;
+    let judged = Judged::new(job, opened, &profiled, &settings, baseline.as_ref())?;
     let rounds = Rounds {
-        job: &Serial,
+        job,
         opened,
         profiled: &profiled,
         verdicts: &judged.verdicts,
@@ -394,7 +434,7 @@ fn with_rounds<T>(
         keeps_writes: false,
         shares: true,
         roots: false,
-        records: slab::size(&Serial, opened.locations.len()),
+        records: slab::size(job, opened.locations.len()),
     };
     run(&rounds, judged.groups)
 }

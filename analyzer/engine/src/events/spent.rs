@@ -1,6 +1,6 @@
 //! Times of locations as a report counts them: between start-up and shut-down.
 
-use laggard_comm::Serial;
+use laggard_comm::{Job, Serial};
 
 use super::Events;
 use crate::input::bounds::is_init;
@@ -39,8 +39,13 @@ pub struct SpentIn {
 impl Events {
     /// What each location spent its time on; sums are those of a report.
     pub fn spent(&self) -> Vec<Spent> {
+        self.spent_of_share(&Serial)
+    }
+
+    /// As [`spent`](Self::spent), of this agent's locations. Collective.
+    pub fn spent_of_share(&self, job: &dyn Job) -> Vec<Spent> {
         let clocks = self.timeline.own(&self.opened);
-        let stopped = Moments::new(&Serial, &self.opened, &self.timeline).stopped;
+        let stopped = Moments::new(job, &self.opened, &self.timeline).stopped;
         let profiled = profile::of_all(&self.opened, &clocks, stopped);
         let whole = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         let locations = profiled.iter().zip(&clocks).enumerate();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use laggard_comm::Serial;
+use laggard_comm::{Job, Serial};
 use laggard_report::Anomaly;
 use laggard_trace::{Location, ProfileEntry};
 
@@ -66,8 +66,8 @@ impl Trace {
     /// # Errors
     /// Files of two runs, or no usable file. Other problems are anomalies.
     pub fn open(directory: &Path) -> Result<Trace> {
-        let (opened, anomalies) = open_whole(directory)?;
-        let timeline = super::timeline(&opened)?;
+        let (opened, anomalies) = open_share(&Serial, directory)?;
+        let timeline = super::timeline(&Serial, &opened)?;
         Ok(Trace::new(opened, &timeline, anomalies))
     }
 
@@ -77,7 +77,7 @@ impl Trace {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn measured(directory: &Path) -> Result<Trace> {
-        let (opened, anomalies) = open_whole(directory)?;
+        let (opened, anomalies) = open_share(&Serial, directory)?;
         let timeline = Timeline::new(&opened);
         Ok(Trace::new(opened, &timeline, anomalies))
     }
@@ -108,11 +108,11 @@ impl Trace {
     }
 }
 
-/// Opens all locations in one process. Also gives the anomalies, the worst first.
-pub(super) fn open_whole(directory: &Path) -> Result<(Opened, Vec<Anomaly>)> {
+/// Opens this agent's locations. Also gives the anomalies that it found, the worst first. Collective.
+pub(super) fn open_share(job: &dyn Job, directory: &Path) -> Result<(Opened, Vec<Anomaly>)> {
     laggard_comm::signals::watch_files();
     let mut found = Anomalies::default();
-    let opened = open::open(&Serial, directory, false, &mut found)?;
+    let opened = open::open(job, directory, false, &mut found)?;
     let anomalies = found.into_rows().into_iter().map(Anomaly::from);
     Ok((opened, merge_anomalies(anomalies.collect())))
 }

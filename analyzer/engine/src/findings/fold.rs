@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 
 use laggard_comm::Job;
+use laggard_report::RankSet;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -81,58 +82,6 @@ fn joined<C: Copy>(mut all: Vec<C>, class: impl Fn(&C) -> u16, add: impl Fn(&mut
         }
     }
     joined
-}
-
-/// A set of ranks, as ascending ranges that do not touch: first and last.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RankSet(Vec<(u32, u32)>);
-
-impl RankSet {
-    /// The set of `ranks`, in any order.
-    pub fn new(ranks: impl IntoIterator<Item = u32>) -> RankSet {
-        let single = ranks.into_iter().map(|rank| (rank, rank));
-        RankSet::of_ranges(single.collect())
-    }
-
-    fn of_ranges(mut ranges: Vec<(u32, u32)>) -> RankSet {
-        ranges.sort_unstable();
-        let mut set: Vec<(u32, u32)> = Vec::new();
-        for (first, last) in ranges {
-            match set.last_mut() {
-                Some(before) if first <= before.1.saturating_add(1) => {
-                    before.1 = before.1.max(last);
-                }
-                _ => set.push((first, last)),
-            }
-        }
-        RankSet(set)
-    }
-
-    /// Adds another set.
-    pub fn merge(&mut self, other: RankSet) {
-        let mut ranges = std::mem::take(&mut self.0);
-        ranges.extend(other.0);
-        *self = RankSet::of_ranges(ranges);
-    }
-
-    /// Number of ranks.
-    pub fn len(&self) -> u64 {
-        let sizes = self
-            .0
-            .iter()
-            .map(|&(first, last)| u64::from(last - first) + 1);
-        sizes.sum()
-    }
-
-    pub fn contains(&self, rank: u32) -> bool {
-        let after = self.0.partition_point(|&(first, _)| first <= rank);
-        after > 0 && rank <= self.0[after - 1].1
-    }
-
-    /// All ranks, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().flat_map(|&(first, last)| first..=last)
-    }
 }
 
 /// One finding, over the ranks of some agents. Times are ns.

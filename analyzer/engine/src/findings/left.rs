@@ -7,12 +7,13 @@
 //! waits for the others. And no run is shorter than the computation of a rank.
 
 use laggard_patterns::PatternId;
+use laggard_report::RankSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::basics::intern::PathKey;
 use crate::collectives::between::Between;
+use crate::findings::fold::Folded;
 use crate::findings::fold::FoldedFindings;
-use crate::findings::fold::{Folded, RankSet};
 use crate::judge::profile::Profile;
 use crate::stream::following::{Followers, Need, Needed};
 use crate::waits::sums::FindingKey;

@@ -10,6 +10,12 @@ export function onProblem(tell) {
   told = tell;
 }
 
+/** Whose parts an answer lacks. */
+function without(missing) {
+  const texts = (missing ?? []).map(({ ranks, agents, why }) => `agent ${agents} (${ranks}): ${why}`);
+  return texts.length === 0 ? "" : `Something is missing. ${texts.join("; ")}`;
+}
+
 function connect() {
   const address = new URL("ask", document.baseURI);
   address.protocol = address.protocol.replace("http", "ws");
@@ -21,7 +27,7 @@ function connect() {
       const { id, answer, error, stopped } = JSON.parse(message.data);
       const waiting = open.get(id);
       open.delete(id);
-      told(error ?? "");
+      told(error ?? without(answer?.missing));
       if (stopped || error) waiting?.failed(new Error(error ?? "asked anew"));
       else waiting?.ready(answer);
     };

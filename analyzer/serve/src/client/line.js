@@ -1,5 +1,6 @@
 // Time line: calls one by one where they are few, else shares of kinds of time; waits with an arrow to who was late.
 
+import { chain } from "./chain.js";
 import { ask } from "./connection.js";
 import { change, pan, run, state, zoom } from "./state.js";
 import { duration, moment, ticks } from "./units.js";
@@ -125,6 +126,22 @@ function drawArrows(pen, x, colour) {
       pen.stroke();
     }
   });
+  // The chain of the chosen call, over all others.
+  pen.strokeStyle = pen.fillStyle = getComputedStyle(canvas).color;
+  pen.lineWidth = 2.2;
+  const ns = (seconds) => (seconds - shown.from_s) * 1e9;
+  for (const step of chain) {
+    const [from, to] = [lanes.get(step.at), lanes.get(step.late)];
+    if (from === undefined || to === undefined) continue;
+    pen.beginPath();
+    pen.moveTo(x(ns(step.since)), from * LANE + LANE - 7);
+    pen.lineTo(x(ns(step.until)), from * LANE + LANE - 7);
+    pen.lineTo(x(ns(step.enter)), to * LANE + LANE / 2);
+    pen.stroke();
+    pen.beginPath();
+    pen.arc(x(ns(step.enter)), to * LANE + LANE / 2, 3.5, 0, 2 * Math.PI);
+    pen.fill();
+  }
   pen.lineWidth = 1;
 }
 

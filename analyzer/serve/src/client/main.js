@@ -3,12 +3,15 @@
 import { ask, onProblem } from "./connection.js";
 import * as heat from "./heat.js";
 import * as line from "./line.js";
+import * as matrix from "./matrix.js";
+import { addButtons } from "./save.js";
 import { change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
 import { showCall, showFound, showSelection } from "./tables.js";
+import * as tree from "./tree.js";
 import { moment } from "./units.js";
 
 const element = (id) => document.getElementById(id);
-const views = [heat.show, line.show, showSelection, showCall];
+const views = [heat.show, line.show, showSelection, showCall, tree.show, matrix.show];
 let pending = 0;
 let timer = 0;
 
@@ -58,13 +61,14 @@ async function start() {
     return made;
   }));
   showFound(overview);
+  addButtons();
   onChange(showAll);
   element("metric").addEventListener("change", (event) => change({ metric: event.target.value }));
   element("in").addEventListener("click", keys["+"]);
   element("out").addEventListener("click", keys["-"]);
   element("all").addEventListener("click", keys[0]);
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("select, tr")) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("select, input, tr")) return;
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();

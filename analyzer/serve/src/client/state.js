@@ -4,7 +4,7 @@
 export const run = { end: 1, locations: 1, kinds: [] };
 
 /** What is looked at now. */
-export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null };
+export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null, profile: "time", node: 0, matrix: "bytes" };
 
 const listeners = [];
 
@@ -23,6 +23,9 @@ export function change(changes) {
   state.first = Math.min(Math.max(Math.trunc(state.first), 0), run.locations - 1);
   state.last = Math.min(Math.max(Math.trunc(state.last), state.first), run.locations - 1);
   if (!run.kinds.includes(state.metric)) state.metric = "waiting";
+  if (!["time", "waiting", "caused", "calls", "bytes"].includes(state.profile)) state.profile = "time";
+  if (!["bytes", "messages", "waiting"].includes(state.matrix)) state.matrix = "bytes";
+  state.node = Math.max(0, Math.trunc(state.node));
   const words = new URLSearchParams();
   if (state.from > 0 || state.until < run.end) {
     words.set("from", String(Number(state.from.toPrecision(12))));
@@ -33,6 +36,9 @@ export function change(changes) {
     words.set("last", String(state.last));
   }
   if (state.metric !== "waiting") words.set("metric", state.metric);
+  if (state.profile !== "time") words.set("profile", state.profile);
+  if (state.node > 0) words.set("node", String(state.node));
+  if (state.matrix !== "bytes") words.set("matrix", state.matrix);
   if (state.call) words.set("call", state.call.join("_"));
   history.replaceState(null, "", `#${words}`);
   for (const listener of listeners) listener(state);
@@ -52,6 +58,9 @@ export function fromAddress() {
     first: number("first", 0),
     last: number("last", run.locations - 1),
     metric: words.get("metric") ?? "waiting",
+    profile: words.get("profile") ?? "time",
+    node: number("node", 0),
+    matrix: words.get("matrix") ?? "bytes",
     call: call.length === 3 && call.every((one) => Number.isFinite(one) && one >= 0) ? call : null,
   });
 }

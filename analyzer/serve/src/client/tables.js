@@ -1,7 +1,9 @@
 // Tables: findings and root causes, what is selected, and one call.
 
+import { chain, follow, forget } from "./chain.js";
 import { ask } from "./connection.js";
-import { LANES } from "./line.js";
+import { LANES, draw } from "./line.js";
+import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
 import { bytes, duration, moment } from "./units.js";
 
@@ -13,12 +15,13 @@ function cell(kind, text, isNumber = false) {
 }
 
 /** Fills a table. Rows are objects; with `go`, one leads where it says. */
-function fill(id, columns, rows, go = null) {
+export function fill(id, columns, rows, go = null) {
+  keep(id, rows);
   const head = document.createElement("tr");
   head.append(...columns.map(([title, , isNumber]) => cell("th", title, isNumber)));
-  const body = rows.map((row) => {
+  const body = rows.map((row, at) => {
     const made = document.createElement("tr");
-    made.append(...columns.map(([, text, isNumber]) => cell("td", text(row) ?? "", isNumber)));
+    made.append(...columns.map(([, text, isNumber]) => cell("td", text(row, at) ?? "", isNumber)));
     if (go !== null) {
       made.tabIndex = 0;
       made.addEventListener("click", () => go(row));
@@ -74,10 +77,10 @@ export async function showSelection() {
   const length = answer.until_s - answer.from_s;
   const whole = length * answer.locations;
   fill("times", [
-    ["Kind of time", ([kind]) => kind],
-    ["Time", ([, time]) => duration(time), true],
-    ["Share", ([, time]) => percent((100 * time) / whole), true],
-  ], run.kinds.map((kind) => [kind, answer.times_s[kind]]));
+    ["Kind of time", (row) => row.kind],
+    ["Time", (row) => duration(row.time_s), true],
+    ["Share", (row) => percent((100 * row.time_s) / whole), true],
+  ], run.kinds.map((kind) => ({ kind, time_s: answer.times_s[kind] })));
   const unread = document.getElementById("unread");
   unread.hidden = answer.unread_locations === 0;
   unread.textContent = `Too many calls to list: choose less. ${answer.unread_locations} of ${answer.locations} threads are missing here.`;
@@ -88,6 +91,13 @@ export async function showSelection() {
     ["Time", (row) => duration(row.time_s), true],
     ["Bytes", (row) => bytes(row.bytes), true],
   ], answer.profile);
+  const most = Math.max(...answer.durations_s.map(([, , count]) => count), 1);
+  fill("durations", [
+    ["From", (row) => duration(row.from_s), true],
+    ["Calls", (row) => String(row.calls), true],
+    ["Time", (row) => duration(row.time_s), true],
+    ["", (row) => "█".repeat(Math.ceil((30 * row.calls) / most))],
+  ], answer.durations_s.map(([from_s, until_s, calls, time_s]) => ({ from_s, until_s, calls, time_s })));
   fill("waits", [
     ["Time lost", (row) => duration(row.lost_s), true],
     ["When", (row) => moment(row.since_s, length), true],
@@ -105,11 +115,20 @@ export async function showCall() {
   const box = document.getElementById("call");
   if (state.call === null) {
     box.hidden = true;
+    if (chain.length > 0) {
+      forget();
+      draw();
+    }
     return;
   }
   const [location, number, at] = state.call;
   const call = await ask({ ask: "call", location, number, at_s: at });
   if (call === null) return;
+  const longest = call.waits.reduce((most, one) => (most === null || one.lost_s > most.lost_s ? one : most), null);
+  const steps = longest === null ? [] : await follow(location, longest);
+  if (steps === null) return;
+  if (longest === null) forget();
+  draw();
   const rows = [
     ["Rank", `${call.rank}${call.thread ? `, thread ${call.thread}` : ""} on ${call.host}`],
     ["From", `${moment(call.enter_s, call.leave_s - call.enter_s)}, for ${duration(call.leave_s - call.enter_s)}`],
@@ -122,6 +141,10 @@ export async function showCall() {
       `${duration(wait.lost_s)}${wait.late_rank === null ? "" : `, for rank ${wait.late_rank} to enter ${wait.late_call} at ${moment(wait.late_enter_s, wait.lost_s)}`}`,
     ]),
   ];
+  if (steps.length > 1) {
+    rows.push(["Meanwhile", `rank ${steps.map((one) => one.rank).join(" waited for rank ")}`]);
+  }
+  box.dataset.steps = String(steps.length);
   const table = document.createElement("table");
   for (const [name, text] of rows.filter(([, text]) => text)) {
     const row = document.createElement("tr");

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use anyhow::Result;
+use laggard_comm::Job;
 use laggard_engine::events::{Events, Joined, TimeClass, Wait};
 use laggard_patterns::PatternId;
 use laggard_trace::calls::Call;
@@ -17,22 +18,23 @@ const RECORDS: usize = 200;
 const LEAST: usize = 64;
 const OF_ALL: usize = 1 << 14;
 
-/// Makes the index of a trace.
+/// Makes the index of this agent's share of a trace. Collective.
 ///
 /// # Errors
 /// The matching fails, since a temporary file cannot be written.
-pub fn build(events: &Events) -> Result<Index> {
-    let measured: Vec<(i64, i64)> = events.spent().iter().map(|one| one.measured).collect();
+pub fn build(job: &dyn Job, events: &Events) -> Result<Index> {
+    let spent = events.spent_of_share(job);
+    let measured: Vec<(i64, i64)> = spent.iter().map(|one| one.measured).collect();
     let locations = measured.into_par_iter().enumerate();
     let locations = locations.map(|(at, measured)| times(events, at, measured));
     let mut waits = Waits {
         locations: locations.collect(),
         most: Vec::new(),
     };
-    let least = LEAST.max(OF_ALL / events.locations().max(1));
+    let least = LEAST.max(OF_ALL / events.placed.len().max(1));
     let most = |at| least.max(events.place(at).records as usize / RECORDS);
     waits.most = (0..events.locations()).map(most).collect();
-    events.join(&mut waits)?;
+    events.join_share(job, &mut waits)?;
     Ok(waits.finish())
 }
 
@@ -121,9 +123,8 @@ impl Waits {
     fn finish(mut self) -> Index {
         for (index, most) in self.locations.iter_mut().zip(&self.most) {
             longest(&mut index.waits, *most);
-            index
-                .waits
-                .sort_unstable_by_key(|wait| (wait.since, wait.enter));
+            // By when they began. Those that began at once have an order, too, whoever told them first.
+            index.waits.sort_unstable();
             index.waits.shrink_to_fit();
             let mut sum = 0;
             for checkpoint in &mut index.checkpoints {
@@ -140,7 +141,7 @@ impl Waits {
 /// Keeps the longest waits; of equal ones the first.
 fn longest(waits: &mut Vec<KeptWait>, most: usize) {
     if waits.len() > most {
-        waits.select_nth_unstable_by_key(most, |wait| (-wait.lost, wait.since, wait.enter));
+        waits.select_nth_unstable_by_key(most, |wait| (-wait.lost, *wait));
         waits.truncate(most);
     }
 }

@@ -1,9 +1,12 @@
 //! The index in a file: beside the trace, or in the user's cache where nobody may write there.
 
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result};
+use laggard_comm::{self as comm, Job};
 use laggard_engine::directory;
 use laggard_engine::events::Events;
 use xxhash_rust::xxh3::xxh3_64;
@@ -12,58 +15,100 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use super::{Checkpoint, Index, KeptWait, LocationIndex, MarkAt, build};
 
 /// First bytes of an index. The last one is its version.
-const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x02");
 /// Its name beside a trace.
 const NAME: &str = "laggard.index";
-/// Larger ones are not read: more than an index of such a trace has, bytes.
-const LARGEST: u64 = 1 << 20;
-
 /// What an index was made from: another key, another trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(u64);
 
 impl Key {
     /// From the names, sizes and times of a trace's files, and the version that reads it. The files
-    /// that an archive is rewritten into have none; its anchor file has.
-    pub fn of(events: &Events, trace: &Path) -> Key {
-        let mut text = format!("{} {:?}", env!("CARGO_PKG_VERSION"), events.run_id());
+    /// that an archive is rewritten into have none; its anchor file has. The same on all agents.
+    /// Collective.
+    fn of(job: &dyn Job, events: &Events, trace: &Path) -> Result<Key> {
+        let mut own = Vec::new();
         for file in events.files().chain(trace.is_file().then_some(trace)) {
             let told = file.metadata().ok();
             let when = told.as_ref().and_then(|told| told.modified().ok());
             let when = when.and_then(|when| when.duration_since(UNIX_EPOCH).ok());
             let size = told.map(|told| told.len());
-            text.push_str(&format!(" {:?} {size:?} {when:?}", file.file_name()));
+            own.push(format!("{:?} {size:?} {when:?}", file.file_name()));
         }
-        Key(xxh3_64(text.as_bytes()))
+        // Several agents may have locations of one file.
+        let files = comm::union(job, own)?.join(" ");
+        let run = events.run_id();
+        let text = format!("{} {run:?} {files}", env!("CARGO_PKG_VERSION"));
+        Ok(Key(xxh3_64(text.as_bytes())))
     }
 }
 
-/// The index that is kept of a trace; a new one, which is kept from now on, if there is
-/// none, or one of another trace, or a damaged one. Also says where it is; nowhere if it could not be
-/// kept.
+/// This agent's share of the index that is kept of a trace; a new one, which is kept from now on, if
+/// there is none, or one of another trace, or a damaged one. At the head also says where it is; nowhere
+/// if it could not be kept. Collective.
 ///
 /// # Errors
-/// The trace cannot be read as a whole.
-pub fn kept(events: &Events, trace: &Path) -> Result<(Index, Option<PathBuf>)> {
-    let key = Key::of(events, trace);
-    let largest = LARGEST.saturating_add(events.bytes());
+/// The trace cannot be read as a whole; the same on all agents.
+pub fn kept(job: &dyn Job, events: &Events, trace: &Path) -> Result<(Index, Option<PathBuf>)> {
+    let key = Key::of(job, events, trace)?;
     let places = places(directory::of(trace), key);
-    for place in &places {
-        let bytes = laggard_files::read(place, largest).unwrap_or_default();
-        if let Some(index) = unpack(&bytes, key, events.locations()) {
+    let own = events.first..events.first + events.locations();
+    let most = usize::try_from(job_max(job, places.len()))?;
+    for at in 0..most {
+        let place = places.get(at);
+        let found = place.and_then(|place| read(place, key, (&own, events.placed.len())));
+        // Of all agents, or of none.
+        if job_max(job, usize::from(found.is_none())) == 0
+            && let (Some(index), Some(place)) = (found, place)
+        {
             return Ok((index, Some(place.clone())));
         }
     }
-    let index = build(events).context("cannot make the index")?;
-    let bytes = pack(&index, key);
-    let mut places = places.into_iter();
-    let written = places.find(|place| {
-        let parent = place.parent();
-        // The cache's directory may not be there yet; beside the trace it is.
-        let _ = parent.map(std::fs::create_dir_all);
-        laggard_files::replace(place, &bytes).is_ok()
-    });
+    let index = build(job, events).context("cannot make the index");
+    let index = comm::agree(job, index)?;
+    let written = keep(job, &index, key, places)?;
     Ok((index, written))
+}
+
+/// The largest of all agents' numbers. Collective.
+fn job_max(job: &dyn Job, number: usize) -> u64 {
+    let mut values = [number as u64];
+    job.reduce_max(&mut values);
+    values[0]
+}
+
+/// Writes the index of all agents into the first place that takes it. Collective.
+fn keep(job: &dyn Job, index: &Index, key: Key, places: Vec<PathBuf>) -> Result<Option<PathBuf>> {
+    let mut rows: Vec<Row> = Vec::new();
+    let own: Vec<Row> = index.locations.iter().map(row).collect();
+    for bytes in job.all_gather(own.as_bytes().to_vec()) {
+        let own = bytes.chunks_exact(size_of::<Row>());
+        rows.extend(own.filter_map(|bytes| Row::read_from_bytes(bytes).ok()));
+    }
+    let mut file = None;
+    if job.agent() == 0 {
+        let head = [MAGIC, key.0, xxh3_64(rows.as_bytes()), rows.len() as u64];
+        file = places.into_iter().find_map(|place| {
+            let parent = place.parent();
+            // The cache's directory may not be there yet; beside the trace it is.
+            let _ = parent.map(std::fs::create_dir_all);
+            let mut part = laggard_files::Part::create(&place).ok()?;
+            part.write_all(head.as_bytes()).ok()?;
+            part.write_all(rows.as_bytes()).ok()?;
+            Some((place, part))
+        });
+    }
+    let mut locations = index.locations.iter();
+    let mut next = || locations.next().map(section);
+    // A disk that is full keeps nothing; the others are heard to their end all the same.
+    job.relay(&mut next, &mut |section| {
+        if let Some((_, part)) = &mut file
+            && part.write_all(&section).is_err()
+        {
+            file = None;
+        }
+    });
+    Ok(file.and_then(|(place, part)| part.finish().ok().map(|()| place)))
 }
 
 /// Where an index may be, the best place first.
@@ -78,36 +123,76 @@ fn places(directory: &Path, key: Key) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Numbers of a location: when it is measured, and how many entries of each kind it has.
-type Row = [i64; 5];
+/// Numbers of a location: when it is measured, how many entries of each kind it has, and a checksum
+/// of these.
+type Row = [i64; 6];
 
-fn pack(index: &Index, key: Key) -> Vec<u8> {
-    let mut body: Vec<u8> = Vec::new();
-    for of in &index.locations {
-        let lengths = [of.checkpoints.len(), of.marks.len(), of.waits.len()];
-        let [a, b, c] = lengths.map(|length| length as i64);
-        let row: Row = [of.measured.0, of.measured.1, a, b, c];
-        body.extend(row.as_bytes());
-        body.extend(of.checkpoints.as_bytes());
-        body.extend(of.marks.as_bytes());
-        body.extend(of.waits.as_bytes());
-    }
-    let head = [MAGIC, key.0, xxh3_64(&body), index.locations.len() as u64];
-    let mut bytes = head.as_bytes().to_vec();
-    bytes.extend(body);
+/// Its entries, as in the file.
+fn section(of: &LocationIndex) -> Vec<u8> {
+    let mut bytes = of.checkpoints.as_bytes().to_vec();
+    bytes.extend(of.marks.as_bytes());
+    bytes.extend(of.waits.as_bytes());
     bytes
 }
 
-/// The index in these bytes, if it is whole, and that of the trace.
-fn unpack(bytes: &[u8], key: Key, locations: usize) -> Option<Index> {
-    let (head, mut body) = <[u64; 4]>::read_from_prefix(bytes).ok()?;
-    if head != [MAGIC, key.0, xxh3_64(body), locations as u64] {
+fn row(of: &LocationIndex) -> Row {
+    let lengths = [of.checkpoints.len(), of.marks.len(), of.waits.len()];
+    let [a, b, c] = lengths.map(|length| length as i64);
+    [
+        of.measured.0,
+        of.measured.1,
+        a,
+        b,
+        c,
+        xxh3_64(&section(of)) as i64,
+    ]
+}
+
+/// Bytes of a location's entries.
+fn length(row: &Row) -> Option<u64> {
+    let sizes = [
+        size_of::<Checkpoint>(),
+        size_of::<MarkAt>(),
+        size_of::<KeptWait>(),
+    ];
+    let lengths = row[2..5].iter().zip(sizes);
+    let mut lengths =
+        lengths.map(|(&count, size)| u64::try_from(count).ok()?.checked_mul(size as u64));
+    lengths.try_fold(0u64, |sum, length| sum.checked_add(length?))
+}
+
+/// Some locations of the index in a file, if it is one of this trace, which has so many in all, and is
+/// not damaged.
+fn read(path: &Path, key: Key, (own, all): (&Range<usize>, usize)) -> Option<Index> {
+    let (mut file, size) = laggard_files::open(path).ok()?;
+    let mut head = [0u64; 4];
+    file.read_exact(head.as_mut_bytes()).ok()?;
+    let table = all.checked_mul(size_of::<Row>())?;
+    if head[..2] != [MAGIC, key.0] || head[3] != all as u64 || table as u64 > size {
         return None;
     }
+    let mut rows = vec![Row::default(); all];
+    file.read_exact(rows.as_mut_bytes()).ok()?;
+    let before = (size_of_val(&head) + table) as u64;
+    let lengths: Vec<u64> = rows.iter().map(length).collect::<Option<_>>()?;
+    let sum = |lengths: &[u64]| {
+        lengths
+            .iter()
+            .try_fold(before, |sum, &length| sum.checked_add(length))
+    };
+    if head[2] != xxh3_64(rows.as_bytes()) || sum(&lengths)? != size {
+        return None;
+    }
+    file.seek(SeekFrom::Start(sum(&lengths[..own.start])?))
+        .ok()?;
     let mut index = Index::default();
-    for _ in 0..locations {
-        let (row, rest) = Row::read_from_prefix(body).ok()?;
-        body = rest;
+    for (row, &length) in rows[own.clone()].iter().zip(&lengths[own.clone()]) {
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        file.read_exact(&mut bytes).ok()?;
+        if row[5] != xxh3_64(&bytes) as i64 {
+            return None;
+        }
+        let mut body = &bytes[..];
         index.locations.push(LocationIndex {
             measured: (row[0], row[1]),
             checkpoints: entries::<Checkpoint>(&mut body, row[2])?,
@@ -115,7 +200,7 @@ fn unpack(bytes: &[u8], key: Key, locations: usize) -> Option<Index> {
             waits: entries::<KeptWait>(&mut body, row[4])?,
         });
     }
-    body.is_empty().then_some(index)
+    Some(index)
 }
 
 fn entries<T: FromBytes + IntoBytes + Immutable>(body: &mut &[u8], count: i64) -> Option<Vec<T>> {
@@ -129,6 +214,8 @@ fn entries<T: FromBytes + IntoBytes + Immutable>(body: &mut &[u8], count: i64) -
 
 #[cfg(test)]
 mod tests {
+    use laggard_comm::Serial;
+
     use super::*;
 
     #[test]
@@ -143,15 +230,31 @@ mod tests {
             locations: vec![of(3), of(5)],
         };
         let key = Key(7);
-        let bytes = pack(&index, key);
-        assert_eq!(unpack(&bytes, key, 2), Some(index));
-        assert_eq!(unpack(&bytes, Key(8), 2), None);
-        assert_eq!(unpack(&bytes, key, 1), None);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("index");
+        let kept = keep(
+            &Serial,
+            &index,
+            key,
+            vec!["/no/such/place".into(), path.clone()],
+        );
+        assert_eq!(kept.unwrap().as_ref(), Some(&path));
+        let all = (&(0..2), 2);
+        assert_eq!(read(&path, key, all).as_ref(), Some(&index));
+        // One agent's share of it.
+        let second = read(&path, key, (&(1..2), 2)).unwrap();
+        assert_eq!(second.locations[..], index.locations[1..]);
+        assert_eq!(read(&path, key, (&(2..2), 2)), Some(Index::default()));
+        assert_eq!(read(&path, Key(8), all), None);
+        assert_eq!(read(&path, key, (&(0..1), 1)), None);
+        let bytes = std::fs::read(&path).unwrap();
         for at in 0..bytes.len() {
-            assert_eq!(unpack(&bytes[..at], key, 2), None);
+            std::fs::write(&path, &bytes[..at]).unwrap();
+            assert_eq!(read(&path, key, all), None);
             let mut other = bytes.clone();
             other[at] ^= 1;
-            assert_eq!(unpack(&other, key, 2), None, "{at}");
+            std::fs::write(&path, &other).unwrap();
+            assert_eq!(read(&path, key, all), None, "{at}");
         }
     }
 }

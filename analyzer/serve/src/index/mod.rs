@@ -11,7 +11,7 @@ use laggard_engine::events::{Mark, TimeClass};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub use build::{build, counts, overlap, scaled};
-pub use file::{Key, kept};
+pub use file::kept;
 
 /// Calls between two checkpoints.
 pub const CALLS: u64 = 256;
@@ -77,7 +77,18 @@ pub struct MarkAt {
 
 /// A wait state.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
 )]
 #[repr(C)]
 pub struct KeptWait {

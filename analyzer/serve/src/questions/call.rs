@@ -2,6 +2,8 @@
 
 use anyhow::{Result, bail};
 use laggard_engine::events::{NONE, Operation};
+use laggard_overlay::Stop;
+use laggard_overlay::filters::First;
 use laggard_patterns::PatternId;
 use laggard_trace::calls;
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,6 @@ use super::{Asked, seconds, short};
 use crate::index::KeptWait;
 use crate::share::Share;
 use crate::spending::calls as calls_of;
-use crate::stop::Stop;
 
 /// Most frames of a call path.
 const FRAMES: usize = 64;
@@ -29,9 +30,9 @@ pub struct Call {
 
 impl Asked for Call {
     /// The answer, as JSON, at the share that has the location.
-    type Part = Option<String>;
+    type Part = Option<First<String>>;
 
-    fn part(&self, share: &Share, stop: &Stop) -> Result<Option<String>> {
+    fn part(&self, share: &Share, stop: &Stop) -> Result<Option<First<String>>> {
         let chosen = share.chosen(Some(self.location), Some(self.location))?;
         let (at, _) = share.stretch(Some(self.at_s), Some(f64::MAX))?;
         if share.own(&chosen).is_empty() {
@@ -40,28 +41,24 @@ impl Asked for Call {
         let mut found = None;
         calls_of(share, self.location, (at - 1, at + 1), stop, |call| {
             if call.number == self.number {
-                found = Some(told(share, self.location, call).to_string());
+                found = Some(First(told(share, self.location, call).to_string()));
             }
         })?;
         Ok(found)
     }
 
-    fn merge(one: Option<String>, other: Option<String>) -> Option<String> {
-        one.or(other)
-    }
-
-    fn answer(&self, _: &Share, part: Option<String>) -> Result<Value> {
+    fn answer(&self, _: &Share, part: Option<First<String>>) -> Result<Value> {
         match part {
-            Some(text) => Ok(serde_json::from_str(&text)?),
+            Some(text) => Ok(serde_json::from_str(&text.0)?),
             None => bail!("no such call"),
         }
     }
 }
 
 fn told(share: &Share, at: usize, call: &Operation) -> Value {
-    let events = &share.events;
+    let events = share.events();
     let (place, path) = (
-        events.place(at),
+        share.placed(at),
         &events.call_paths[call.call_path as usize].place,
     );
     let frames: Vec<String> = path
@@ -70,7 +67,7 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         .take(FRAMES)
         .map(|one| short(one))
         .collect();
-    let index = &share.index.locations[at];
+    let index = share.index(at);
     let waits = index.waits((call.enter, call.leave));
     let waits = waits.filter(|wait| wait.enter == call.enter).map(waited);
     let peer = |peer: i32| (peer >= 0).then_some(peer);
@@ -83,7 +80,7 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         "number": call.number,
         "rank": place.rank,
         "thread": place.thread,
-        "host": short(place.host),
+        "host": short(share.host(at)),
         "call": call.name(),
         "enter_s": seconds(call.enter),
         "leave_s": seconds(call.leave),

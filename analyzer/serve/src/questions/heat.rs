@@ -3,6 +3,8 @@
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use laggard_overlay::filters::Sum;
+use laggard_overlay::{Filter, Stop};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,7 +12,6 @@ use serde_json::{Value, json};
 use super::{Asked, seconds};
 use crate::share::Share;
 use crate::spending::{NAMES, borders, times};
-use crate::stop::Stop;
 
 /// Most cells of a map: a byte each.
 const CELLS: usize = 1 << 16;
@@ -53,9 +54,9 @@ impl Heat {
 
 impl Asked for Heat {
     /// Sums of cells, ns, row by row.
-    type Part = Vec<i64>;
+    type Part = Vec<Sum>;
 
-    fn part(&self, share: &Share, stop: &Stop) -> Result<Vec<i64>> {
+    fn part(&self, share: &Share, stop: &Stop) -> Result<Vec<Sum>> {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
         let metric = self.metric()?;
@@ -68,25 +69,17 @@ impl Asked for Heat {
             Ok((row, times.into_iter().map(|part| part[metric]).collect()))
         });
         let rows: Vec<(usize, Vec<i64>)> = rows.collect::<Result<_>>()?;
-        let mut cells = vec![0; width * chosen.len().div_ceil(in_row)];
+        let mut cells = vec![Sum(0); width * chosen.len().div_ceil(in_row)];
         for (row, amounts) in rows {
             let cells = &mut cells[row * width..(row + 1) * width];
-            cells
-                .iter_mut()
-                .zip(amounts)
-                .for_each(|(sum, one)| *sum += one);
+            let pairs = cells.iter_mut().zip(amounts);
+            pairs.for_each(|(sum, one)| sum.merge(Sum(one)));
         }
         Ok(cells)
     }
 
-    fn merge(mut one: Vec<i64>, other: Vec<i64>) -> Vec<i64> {
-        one.iter_mut()
-            .zip(other)
-            .for_each(|(sum, part)| *sum += part);
-        one
-    }
-
-    fn answer(&self, share: &Share, cells: Vec<i64>) -> Result<Value> {
+    fn answer(&self, share: &Share, cells: Vec<Sum>) -> Result<Value> {
+        let cells: Vec<i64> = cells.into_iter().map(|cell| cell.0).collect();
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
         let (width, in_row) = self.shape(chosen.len());
@@ -94,16 +87,9 @@ impl Asked for Heat {
         let rows = cells.chunks(width).enumerate().map(|(row, cells)| {
             let first = chosen.start + row * in_row;
             let last = (first + in_row).min(chosen.end) - 1;
-            let name = |at| {
-                let place = share.events.place(at);
-                match place.thread {
-                    0 => place.rank.to_string(),
-                    thread => format!("{}.{thread}", place.rank),
-                }
-            };
             let label = match first == last {
-                true => name(first),
-                false => format!("{}–{}", name(first), name(last)),
+                true => share.label(first),
+                false => format!("{}–{}", share.label(first), share.label(last)),
             };
             let count = (last - first + 1) as i64;
             let shades = cells.iter().zip(borders.windows(2)).map(|(sum, borders)| {

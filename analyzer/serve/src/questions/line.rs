@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_engine::events::TimeClass;
+use laggard_overlay::{Filter, Stop, Stopped};
 use laggard_patterns::PatternId;
 use laggard_trace::calls;
 use laggard_trace::flags;
@@ -18,7 +19,6 @@ use super::{Asked, seconds, short};
 use crate::index::{KeptWait, counts, kind};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, borders, calls as calls_of, times};
-use crate::stop::{Stop, Stopped};
 
 /// Most locations of a time line.
 const LOCATIONS: usize = 64;
@@ -51,6 +51,11 @@ pub struct Lane {
     waits: Vec<Waited>,
 }
 
+impl Filter for Lane {
+    /// One agent has the location.
+    fn merge(&mut self, _: Lane) {}
+}
+
 /// A call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Told {
@@ -81,7 +86,7 @@ impl Line {
         (stretch, locations): ((i64, i64), usize),
         stop: &Stop,
     ) -> Result<Lane, Stopped> {
-        let index = &share.index.locations[at];
+        let index = share.index(at);
         let mut waits: Vec<&KeptWait> = index.waits(stretch).collect();
         waits.sort_unstable_by_key(|wait| (-wait.lost, wait.since));
         waits.truncate(WAITS / locations);
@@ -108,7 +113,7 @@ impl Line {
                         leave: call.leave,
                         kind: 1 + kind(class) as u8,
                         name: calls::name(signature.operation).to_owned(),
-                        place: share.events.call_paths[call.call_path as usize].short(),
+                        place: share.events().call_paths[call.call_path as usize].short(),
                     });
                 }
             })?;
@@ -144,16 +149,11 @@ impl Asked for Line {
         lanes.collect()
     }
 
-    fn merge(mut one: Self::Part, other: Self::Part) -> Self::Part {
-        one.extend(other);
-        one
-    }
-
     fn answer(&self, share: &Share, lanes: Self::Part) -> Result<Value> {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let mut texts = Texts::default();
         let lanes = lanes.into_iter().map(|(at, lane)| {
-            let place = share.events.place(at);
+            let place = share.placed(at);
             let calls = lane.calls.map(|calls| {
                 let calls = calls.iter().map(|call| {
                     let (name, place) = (texts.number(&call.name), texts.number(&call.place));

@@ -4,20 +4,30 @@
 mod call;
 mod heat;
 mod line;
+mod matrix;
+mod meanwhile;
 mod overview;
 mod selection;
+mod tree;
+
+use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use laggard_comm::{self as comm, Job};
+use laggard_engine::events::Placed;
+use laggard_overlay::{Filter, Missing, Reply, Stop, Why, Work};
+use laggard_report::{RankSet, list_of_ranks, rank_ranges};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::share::Share;
-use crate::stop::Stop;
 
 /// No answer is larger, bytes.
 pub const LARGEST: usize = 100_000;
+/// Rows of who is missing.
+const ROWS: usize = 8;
+/// Ranges of ranks in a text.
+const RANGES: usize = 6;
 
 /// A question. Times are seconds since the start of the run; locations are positions by rank and thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,24 +43,44 @@ pub enum Question {
     Selection(selection::Selection),
     /// All about one call.
     Call(call::Call),
+    /// What a location waited for while somebody waited for it.
+    Meanwhile(meanwhile::Meanwhile),
+    /// A metric by place in the program, and by ranks.
+    Tree(tree::Tree),
+    /// Who sends whom, and who waits for whom.
+    Matrix(matrix::Matrix),
 }
 
 /// A kind of question.
 pub trait Asked {
     /// What one share knows of it.
-    type Part: Serialize + DeserializeOwned;
+    type Part: Filter + Serialize + DeserializeOwned;
     /// That part, of the share's own locations.
     ///
     /// # Errors
     /// The question makes no sense, or nobody wants the answer any more. All shares see the former.
     fn part(&self, share: &Share, stop: &Stop) -> Result<Self::Part>;
-    /// The part of two shares, whatever their order.
-    fn merge(one: Self::Part, other: Self::Part) -> Self::Part;
     /// The answer, at the head.
     ///
     /// # Errors
     /// As [`part`](Self::part).
     fn answer(&self, share: &Share, part: Self::Part) -> Result<Value>;
+}
+
+/// Runs something generic about what a question asks.
+macro_rules! with {
+    ($question:expr, $asked:ident => $result:expr) => {
+        match $question {
+            Question::Overview($asked) => $result,
+            Question::Heat($asked) => $result,
+            Question::Line($asked) => $result,
+            Question::Selection($asked) => $result,
+            Question::Call($asked) => $result,
+            Question::Meanwhile($asked) => $result,
+            Question::Tree($asked) => $result,
+            Question::Matrix($asked) => $result,
+        }
+    };
 }
 
 impl Question {
@@ -62,40 +92,93 @@ impl Question {
             Question::Line(_) => "line",
             Question::Selection(_) => "selection",
             Question::Call(_) => "call",
+            Question::Meanwhile(_) => "meanwhile",
+            Question::Tree(_) => "tree",
+            Question::Matrix(_) => "matrix",
+        }
+    }
+
+    /// As it goes to the agents.
+    ///
+    /// # Errors
+    /// None for a question that came as JSON.
+    pub fn packed(&self) -> Result<Vec<u8>> {
+        Ok(serde_json::to_vec(self)?)
+    }
+}
+
+/// What an agent knows, packed.
+impl Work for Share {
+    fn part(&self, question: &[u8], stop: &Stop) -> Result<Vec<u8>> {
+        self.check()?;
+        let question: Question = serde_json::from_slice(question)?;
+        let part = with!(&question, asked => postcard::to_stdvec(&asked.part(self, stop)?)?);
+        // What was read meanwhile may be of another file.
+        self.check()?;
+        Ok(part)
+    }
+
+    fn merge(&self, question: &[u8], one: Vec<u8>, other: Vec<u8>) -> Result<Vec<u8>> {
+        fn merged<A: Asked>(_: &A, one: &[u8], other: &[u8]) -> Result<Vec<u8>> {
+            let mut part: A::Part = postcard::from_bytes(one)?;
+            part.merge(postcard::from_bytes(other)?);
+            Ok(postcard::to_stdvec(&part)?)
+        }
+        let question: Question = serde_json::from_slice(question)?;
+        with!(&question, asked => merged(asked, &one, &other))
+    }
+}
+
+/// The answer to a question that the agents have replied to; only the head makes it. An answer without
+/// the parts of some agents says whose are missing.
+///
+/// # Errors
+/// The question makes no sense, or the trace has changed.
+pub fn answer(share: &Share, question: &Question, reply: Reply) -> Result<Value> {
+    fn of<A: Asked>(share: &Share, asked: &A, part: &[u8]) -> Result<Value> {
+        asked.answer(share, postcard::from_bytes(part)?)
+    }
+    let own = reply.missing.iter().find(|missing| missing.agent == 0);
+    match (own.map(|own| &own.why), &reply.part) {
+        (Some(Why::Failed(why)), _) => bail!("{why}"),
+        (Some(_), _) | (_, None) => {
+            bail!("it takes too long: ask about less, or allow more with --wait")
+        }
+        (None, Some(part)) => {
+            let mut answer = with!(question, asked => of(share, asked, part))?;
+            if let (Value::Object(fields), false) = (&mut answer, reply.missing.is_empty()) {
+                fields.insert("missing".to_owned(), missing(share, &reply.missing));
+            }
+            if answer.to_string().len() > LARGEST {
+                bail!("the answer does not fit on a screen: ask about less");
+            }
+            Ok(answer)
         }
     }
 }
 
-/// The answer of all shares; only the head has it. Collective.
-///
-/// # Errors
-/// The question makes no sense, the trace has changed, or nobody wants the answer any more.
-pub fn answer(
-    job: &dyn Job,
-    share: &Share,
-    question: &Question,
-    stop: &Stop,
-) -> Result<Option<Value>> {
-    comm::agree(job, share.check())?;
-    let answer = match question {
-        Question::Overview(asked) => of(job, share, asked, stop),
-        Question::Heat(asked) => of(job, share, asked, stop),
-        Question::Line(asked) => of(job, share, asked, stop),
-        Question::Selection(asked) => of(job, share, asked, stop),
-        Question::Call(asked) => of(job, share, asked, stop),
-    }?;
-    if let Some(answer) = &answer
-        && answer.to_string().len() > LARGEST
-    {
-        bail!("the answer does not fit on a screen: ask about less");
+/// Who is missing, and why; those with the same reason together.
+fn missing(share: &Share, missing: &[Missing]) -> Value {
+    let mut whys: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for one in missing {
+        let why = match &one.why {
+            Why::Gone => "has ended",
+            Why::Late => "did not answer in time",
+            Why::Behind => "cannot be reached: the agent before it does not answer",
+            Why::Failed(why) => why,
+        };
+        whys.entry(short(why)).or_default().push(one.agent);
     }
-    Ok(answer)
-}
-
-fn of<A: Asked>(job: &dyn Job, share: &Share, asked: &A, stop: &Stop) -> Result<Option<Value>> {
-    let part = comm::agree(job, asked.part(share, stop))?;
-    let merged = comm::merge_up(job, part, A::merge)?;
-    merged.map(|part| asked.answer(share, part)).transpose()
+    let rows = whys.into_iter().take(ROWS).map(|(why, agents)| {
+        let held = |placed: &&Placed| agents.contains(&(placed.agent as usize));
+        let ranks = share.events().placed.iter().filter(held);
+        json!({
+            "agents": short(&rank_ranges(agents.iter().map(|&agent| agent as u32))),
+            "ranks": short(&list_of_ranks(ranks.map(|placed| placed.rank).collect::<RankSet>().iter(), RANGES)),
+            "why": why,
+        })
+    });
+    rows.collect()
 }
 
 /// Seconds of ns.

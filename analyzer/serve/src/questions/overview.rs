@@ -1,6 +1,7 @@
 //! What the run is, and what the report found: where every view begins.
 
 use anyhow::Result;
+use laggard_overlay::Stop;
 use laggard_report::layout::GLUE;
 use laggard_report::words;
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 use super::{Asked, seconds, short};
 use crate::share::Share;
 use crate::spending::NAMES;
-use crate::stop::Stop;
 
 /// Rows of each table.
 const ROWS: usize = 50;
@@ -26,10 +26,8 @@ impl Asked for Overview {
         Ok(())
     }
 
-    fn merge((): (), (): ()) {}
-
     fn answer(&self, share: &Share, (): ()) -> Result<Value> {
-        let report = &share.report;
+        let report = share.report()?;
         let findings = report.bottlenecks.iter().take(ROWS).map(|found| {
             let worst = found.worst_instance.as_ref();
             json!({
@@ -58,15 +56,14 @@ impl Asked for Overview {
                 "percent": root.percent,
             })
         });
-        let events = &share.events;
         let run = &report.run;
         Ok(json!({
             "version": env!("CARGO_PKG_VERSION"),
             "command": short(&words::command(run)),
             "size": short(&words::size_of_run(run)),
             "ranks": run.ranks,
-            "locations": events.locations(),
-            "end_s": seconds(events.end_ns()),
+            "locations": share.locations(),
+            "end_s": seconds(share.events().end_ns()),
             "waiting_percent": report.waiting_percent(),
             "efficiency": report.efficiency,
             "kinds": NAMES,

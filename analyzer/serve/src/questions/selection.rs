@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use laggard_overlay::filters::Histogram;
+use laggard_overlay::{Filter, Stop};
 use laggard_patterns::PatternId;
 use laggard_trace::calls;
 use laggard_trace::flags;
@@ -15,7 +17,6 @@ use super::{Asked, seconds, short};
 use crate::index::{KeptWait, counts, overlap, scaled};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, calls as calls_of, is_exact, times};
-use crate::stop::Stop;
 
 /// Rows of each table.
 const ROWS: usize = 40;
@@ -41,12 +42,14 @@ pub struct Sums {
     unread: u64,
     /// Calls, ns and bytes by call and place.
     profile: BTreeMap<(String, String), (u64, i64, u64)>,
+    /// How long single calls took, ns.
+    durations: Histogram,
     /// The longest waits: time lost, location, since, pattern, late rank.
     waits: Vec<(Reverse<i64>, u32, i64, u32, u32)>,
 }
 
-impl Sums {
-    fn merge(mut self, other: Sums) -> Sums {
+impl Filter for Sums {
+    fn merge(&mut self, other: Sums) {
         let times = self.times.iter_mut().zip(other.times);
         times.for_each(|(sum, part)| *sum += part);
         self.unread += other.unread;
@@ -56,12 +59,14 @@ impl Sums {
             sum.1 += ns;
             sum.2 = sum.2.saturating_add(bytes);
         }
+        self.durations.merge(other.durations);
         self.waits.extend(other.waits);
         self.waits.sort_unstable();
         self.waits.truncate(ROWS);
-        self
     }
+}
 
+impl Sums {
     fn of(
         share: &Share,
         at: usize,
@@ -69,7 +74,7 @@ impl Sums {
         among: usize,
         stop: &Stop,
     ) -> Result<Sums> {
-        let index = &share.index.locations[at];
+        let index = share.index(at);
         let mut sums = Sums::default();
         let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
         sums.times = times.first().copied().unwrap_or_default();
@@ -97,13 +102,14 @@ impl Sums {
                     .entry((call.signature.operation, call.call_path))
                     .or_default();
                 sum.0 += u64::from(call.calls);
+                sums.durations.add((call.leave - call.enter).max(0) as u64);
                 sum.1 += scaled(call.inside, within, call.leave - call.enter);
                 let bytes = call.send.bytes.saturating_add(call.receive.bytes);
                 sum.2 = sum.2.saturating_add(bytes);
             }
         })?;
         for ((call, path), one) in of {
-            let place = share.events.call_paths[path as usize].short();
+            let place = share.events().call_paths[path as usize].short();
             let sum = sums
                 .profile
                 .entry((calls::name(call).to_owned(), place))
@@ -124,11 +130,10 @@ impl Asked for Selection {
         let chosen = share.chosen(self.first, self.last)?;
         let own = share.own(&chosen).into_par_iter();
         let sums = own.map(|at| Sums::of(share, at, stretch, chosen.len(), stop));
-        sums.try_reduce(Sums::default, |one, other| Ok(one.merge(other)))
-    }
-
-    fn merge(one: Sums, other: Sums) -> Sums {
-        one.merge(other)
+        sums.try_reduce(Sums::default, |mut one, other| {
+            one.merge(other);
+            Ok(one)
+        })
     }
 
     fn answer(&self, share: &Share, sums: Sums) -> Result<Value> {
@@ -152,10 +157,15 @@ impl Asked for Selection {
                 "lost_s": seconds(lost.0),
                 "since_s": seconds(*since),
                 "location": at,
-                "rank": share.events.place(*at as usize).rank,
+                "rank": share.placed(*at as usize).rank,
                 "pattern": pattern.map_or("", PatternId::name),
                 "late_rank": (*late != u32::MAX).then_some(late),
             })
+        });
+        // From, to, how many, and their sum.
+        let durations = sums.durations.counts.iter().map(|(&range, (count, sum))| {
+            let border = |range| Histogram::least(range) as f64 / 1e9;
+            json!([border(range), border(range + 1), count, *sum as f64 / 1e9])
         });
         Ok(json!({
             "from_s": seconds(stretch.0),
@@ -166,6 +176,7 @@ impl Asked for Selection {
             "profile": profile.collect::<Vec<_>>(),
             "profile_rows": rows,
             "waits": waits.collect::<Vec<_>>(),
+            "durations_s": durations.collect::<Vec<_>>(),
         }))
     }
 }

@@ -13,7 +13,9 @@ use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::middleware;
 use axum::routing::get;
+use laggard_overlay::{Head, Linked, Members, Stream, Wait, node};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
 use crate::share::Share;
@@ -32,11 +34,18 @@ pub struct Options {
     pub socket: Option<PathBuf>,
     /// End after this long without clients.
     pub idle: Option<Duration>,
+    /// Children of each agent in the tree.
+    pub fan_out: usize,
+    /// An agent that takes longer for an answer is left out of it; `None`: all are waited for.
+    pub wait: Option<Duration>,
 }
 
 /// What all clients share.
 pub struct Server {
-    share: Share,
+    share: Arc<Share>,
+    head: Head,
+    /// How questions go to the agents.
+    stream: Stream,
     token: String,
     /// Whether clients come by a port, so that a browser may be led here by a foreign name.
     has_port: bool,
@@ -60,22 +69,40 @@ impl Server {
     }
 }
 
+/// What an agent's conversation runs in.
+///
+/// # Errors
+/// The system has no more threads.
+pub fn runtime() -> Result<Runtime> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    Ok(runtime.worker_threads(2).enable_all().build()?)
+}
+
+/// Answers the head until it ends: what every other agent does.
+pub fn work(runtime: &Runtime, share: Share, linked: Linked) {
+    runtime.block_on(node::run(linked, Arc::new(share)));
+}
+
 /// Serves until a signal, or until it is idle for too long. Tells `ready` the address once it listens.
 ///
 /// # Errors
 /// The port or the socket is taken, or cannot be opened.
 pub fn serve(
-    share: Share,
+    runtime: &Runtime,
+    (share, linked): (Share, Linked),
     options: &Options,
     ready: impl FnOnce(&str) -> Result<()>,
 ) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let served = runtime.block_on(run(share, options, ready));
-    // Nobody waits for what is still being worked on.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    let share = Arc::new(share);
+    let served = runtime.block_on(async {
+        let (head, own) = Head::new(linked, share.clone());
+        let own = tokio::spawn(own);
+        let served = run(share, head.clone(), options, ready).await;
+        head.end();
+        // All agents are told.
+        let _ = own.await;
+        served
+    });
     if let Some(socket) = &options.socket {
         // Best effort: it is in the way of the next server only.
         let _ = std::fs::remove_file(socket);
@@ -84,12 +111,22 @@ pub fn serve(
 }
 
 async fn run(
-    share: Share,
+    share: Arc<Share>,
+    head: Head,
     options: &Options,
     ready: impl FnOnce(&str) -> Result<()>,
 ) -> Result<()> {
+    let wait = options
+        .wait
+        .map(|wait| Wait::Until(wait.as_millis() as u64));
     let server = Arc::new(Server {
+        stream: Stream {
+            members: Members::all(head.agents()),
+            fan_out: options.fan_out,
+            wait: wait.unwrap_or(Wait::All),
+        },
         share,
+        head,
         token: guard::token()?,
         has_port: options.socket.is_none(),
         clients: Arc::new(Semaphore::new(CLIENTS)),
@@ -138,12 +175,17 @@ fn unix(path: &Path) -> Result<UnixListener> {
         bail!("{path} exists: choose another name, or remove it");
     }
     let failed = || format!("{} cannot be used as a socket", path.display());
+    private(|| UnixListener::bind(path)).with_context(failed)
+}
+
+/// Runs something that makes files, which their owner alone can use.
+pub fn private<T>(make: impl FnOnce() -> T) -> T {
     // SAFETY: changes a number of the process alone.
     let mask = unsafe { libc::umask(0o177) };
-    let listener = UnixListener::bind(path).with_context(failed);
+    let made = make();
     // SAFETY: as above.
     unsafe { libc::umask(mask) };
-    listener
+    made
 }
 
 /// Returns when the server is to end.

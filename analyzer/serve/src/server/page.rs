@@ -9,13 +9,17 @@ const START: &str = include_str!("../client/index.html");
 const STYLE: &str = include_str!("../client/style.css");
 
 /// The modules of the page.
-const MODULES: [(&str, &str); 7] = [
+const MODULES: [(&str, &str); 11] = [
     ("main.js", include_str!("../client/main.js")),
     ("connection.js", include_str!("../client/connection.js")),
     ("state.js", include_str!("../client/state.js")),
     ("units.js", include_str!("../client/units.js")),
     ("heat.js", include_str!("../client/heat.js")),
     ("line.js", include_str!("../client/line.js")),
+    ("chain.js", include_str!("../client/chain.js")),
+    ("matrix.js", include_str!("../client/matrix.js")),
+    ("save.js", include_str!("../client/save.js")),
+    ("tree.js", include_str!("../client/tree.js")),
     ("tables.js", include_str!("../client/tables.js")),
 ];
 

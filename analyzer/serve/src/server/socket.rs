@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use laggard_comm::Serial;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use super::Server;
 use crate::questions::{Question, answer};
-use crate::stop::{Stop, Stopped};
 
 /// Largest question, bytes.
 const QUESTION: usize = 8 << 10;
@@ -53,23 +53,23 @@ impl Drop for Connected {
     }
 }
 
-/// The running question of each name; whoever asks anew wants the old answer no more.
+/// The running question of each name, with its number; whoever asks anew wants the old answer no more.
 #[derive(Default)]
-struct Running(HashMap<&'static str, Stop>);
+struct Running(HashMap<&'static str, (u64, AbortHandle)>);
 
 impl Running {
-    fn next(&mut self, question: &Question) -> Stop {
-        let stop = Stop::default();
-        if let Some(old) = self.0.insert(question.name(), stop.clone()) {
-            old.stop();
-        }
-        stop
+    /// Replaces a question; returns the number of the old one if it is stopped by that.
+    fn next(&mut self, name: &'static str, new: (u64, AbortHandle)) -> Option<u64> {
+        let (number, old) = self.0.insert(name, new)?;
+        let is_stopped = !old.is_finished();
+        old.abort();
+        is_stopped.then_some(number)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.values().for_each(Stop::stop);
+        self.0.values().for_each(|(_, work)| work.abort());
     }
 }
 
@@ -117,23 +117,27 @@ async fn take(
             return;
         }
     };
-    let stop = running.next(&request.question);
-    let (server, answers) = (server.clone(), answers.clone());
-    tokio::spawn(async move {
-        let Ok(_turn) = server.work.clone().acquire_owned().await else {
-            return;
-        };
+    let name = request.question.name();
+    let (server, answering) = (server.clone(), answers.clone());
+    let work = tokio::spawn(async move {
         let id = request.id;
-        let work = tokio::task::spawn_blocking(move || {
-            stop.check()?;
-            answer(&Serial, &server.share, &request.question, &stop)
-        });
-        let told = match work.await {
-            Ok(Ok(answer)) => json!({"id": id, "answer": answer}),
-            Ok(Err(error)) if error.is::<Stopped>() => json!({"id": id, "stopped": true}),
-            Ok(Err(error)) => json!({"id": id, "error": format!("{error:#}")}),
-            Err(_) => json!({"id": id, "error": "laggard failed to answer this question"}),
+        let told = match ask(server, request.question).await {
+            Ok(answer) => json!({"id": id, "answer": answer}),
+            Err(error) => json!({"id": id, "error": format!("{error:#}")}),
         };
-        let _ = answers.send(told.to_string()).await;
+        let _ = answering.send(told.to_string()).await;
     });
+    if let Some(old) = running.next(name, (request.id, work.abort_handle())) {
+        let _ = answers.try_send(json!({"id": old, "stopped": true}).to_string());
+    }
+}
+
+/// The answer of all agents. If this is dropped, they stop.
+async fn ask(server: Arc<Server>, question: Question) -> Result<Value> {
+    let _turn = server.work.acquire().await?;
+    let reply = server.head.ask(&server.stream, &question.packed()?).await;
+    let share = server.share.clone();
+    let made = tokio::task::spawn_blocking(move || answer(&share, &question, reply));
+    made.await
+        .unwrap_or_else(|_| bail!("laggard failed to answer this question"))
 }

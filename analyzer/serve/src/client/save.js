@@ -1,0 +1,90 @@
+// What is shown as files: tables as CSV, with the numbers as they were answered, and pictures.
+
+const told = new Map();
+
+/** Notes the rows of a table or a picture, as objects. */
+export function keep(id, rows) {
+  told.set(id, rows);
+}
+
+function text(value) {
+  if (value === null || value === undefined) return "";
+  const flat = typeof value === "object" ? JSON.stringify(value) : String(value);
+  // A spreadsheet must not take a text for a formula.
+  const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(flat) ? `'${flat}` : flat;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** The rows of a table as CSV (RFC 4180). */
+export function csv(rows) {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
+  return lines.map((line) => `${line.map(text).join(",")}\r\n`).join("");
+}
+
+function download(name, blob) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** An SVG picture as a text of its own: with the colours that the page gives it. */
+export function svgText(svg) {
+  const copy = svg.cloneNode(true);
+  const shown = svg.querySelectorAll("*");
+  copy.querySelectorAll("*").forEach((element, at) => {
+    const style = getComputedStyle(shown[at]);
+    element.setAttribute("fill", style.fill);
+    if (element.tagName === "text") element.setAttribute("font-family", "sans-serif");
+  });
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  return new XMLSerializer().serializeToString(copy);
+}
+
+async function png(svg) {
+  const { width, height } = svg.getBoundingClientRect();
+  const image = new Image();
+  image.src = `data:image/svg+xml;base64,${btoa(String.fromCodePoint(...new TextEncoder().encode(svgText(svg))))}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [2 * width, 2 * height];
+  const context = canvas.getContext("2d");
+  context.fillStyle = getComputedStyle(document.body).backgroundColor;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas;
+}
+
+const drawn = (name, canvas) => canvas.toBlob((blob) => download(name, blob));
+
+function button(label, of, act) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.className = "save";
+  made.textContent = label;
+  made.dataset.saves = `${of.id}.${label.toLowerCase()}`;
+  made.title = `Save as ${label}`;
+  made.addEventListener("click", act);
+  const box = of.closest(".some") ?? of;
+  box.before(made);
+}
+
+/** Adds a button to each table and picture. */
+export function addButtons() {
+  for (const table of document.querySelectorAll("table[id], svg[id]")) {
+    button("CSV", table, () => {
+      download(`${table.id}.csv`, new Blob([csv(told.get(table.id) ?? [])], { type: "text/csv" }));
+    });
+  }
+  for (const canvas of document.querySelectorAll("canvas[id]")) {
+    button("PNG", canvas, () => drawn(`${canvas.id}.png`, canvas));
+  }
+  for (const svg of document.querySelectorAll("svg[id]")) {
+    button("SVG", svg, () => {
+      download(`${svg.id}.svg`, new Blob([svgText(svg)], { type: "image/svg+xml" }));
+    });
+    button("PNG", svg, async () => drawn(`${svg.id}.png`, await png(svg)));
+  }
+}

@@ -1,0 +1,121 @@
+// The profile in three panes: what is measured, where in the program, at which ranks. A node that is
+// closed has its inclusive amount, one that is open what is left without those below it.
+
+import { ask } from "./connection.js";
+import { keep } from "./save.js";
+import { change, run, state } from "./state.js";
+import { fill } from "./tables.js";
+import { bytes, duration } from "./units.js";
+
+const element = (id) => document.getElementById(id);
+let shown = null;
+let asked = "";
+const open = new Set([0]);
+
+function amount(value, unit, whole) {
+  if (element("percent").checked) return whole > 0 ? `${((100 * value) / whole).toFixed(1)} %` : "";
+  if (unit === "s") return duration(value);
+  return unit === "B" ? bytes(value) : String(Math.round(value));
+}
+
+/** Nodes by position, each with those below it, in the chosen order. */
+function tree() {
+  const nodes = new Map(shown.nodes.map(([at, parent, kind, name, inclusive, exclusive, ranks]) => [
+    at, { at, parent, kind, name: name || kind, inclusive, exclusive, ranks, below: [] },
+  ]));
+  for (const node of nodes.values()) nodes.get(node.parent)?.below.push(node);
+  const orders = {
+    most: (a, b) => b.inclusive - a.inclusive,
+    own: (a, b) => b.exclusive - a.exclusive,
+    name: (a, b) => a.name.localeCompare(b.name),
+  };
+  for (const node of nodes.values()) node.below.sort(orders[element("order").value]);
+  return nodes;
+}
+
+function reveal(nodes, at) {
+  for (let node = nodes.get(at); node; node = nodes.get(node.parent)) {
+    if (node.at !== at) open.add(node.at);
+  }
+}
+
+function draw() {
+  if (shown === null) return;
+  const nodes = tree();
+  const whole = shown.metrics.find((metric) => metric.name === shown.metric).whole;
+  const words = element("find").value.trim().toLowerCase();
+  const isFound = (node) => words !== "" && node.name.toLowerCase().includes(words);
+  if (words !== "") for (const node of nodes.values()) if (isFound(node)) reveal(nodes, node.at);
+  fill("metrics", [
+    ["Metric", (row) => row.name],
+    ["Whole run", (row) => amount(row.whole, row.unit, row.whole), true],
+  ], shown.metrics, (row) => change({ profile: row.name }));
+  const rows = [];
+  const visit = (node, depth) => {
+    rows.push({ ...node, depth });
+    if (open.has(node.at)) for (const one of node.below) visit(one, depth + 1);
+  };
+  if (nodes.has(0)) visit(nodes.get(0), 0);
+  const own = (row) => (open.has(row.at) && row.below.length > 0 ? row.exclusive : row.inclusive);
+  fill("tree", [
+    ["Where", (row) => `${" ".repeat(row.depth * 2)}${row.below.length === 0 ? " " : open.has(row.at) ? "▾" : "▸"} ${row.name}`],
+    ["", (row) => amount(own(row), shown.unit, whole), true],
+    ["Inclusive", (row) => amount(row.inclusive, shown.unit, whole), true],
+    ["Exclusive", (row) => amount(row.exclusive, shown.unit, whole), true],
+    ["Most at", (row) => (row.ranks === null ? "" : `rank ${row.ranks[3]}`)],
+  ], rows, (row) => {
+    if (row.below.length > 0 && (row.at === shown.node || !open.has(row.at))) {
+      if (!open.delete(row.at)) open.add(row.at);
+    }
+    if (row.at === shown.node) draw();
+    else change({ node: row.at });
+  });
+  [...element("tree").rows].slice(1).forEach((line, at) => {
+    line.classList.toggle("chosen", rows[at].at === shown.node);
+    line.classList.toggle("found", isFound(rows[at]));
+  });
+  keep("tree", shown.nodes.map(([at, parent, kind, name, inclusive, exclusive, ranks]) => ({
+    node: at, parent, kind, name, inclusive, exclusive,
+    min: ranks?.[0], median: ranks?.[1], max: ranks?.[2], max_rank: ranks?.[3],
+  })));
+  const most = Math.max(...shown.system.map((row) => row.mean), 0);
+  fill("system", [
+    ["Host", (row, at) => (at > 0 && shown.system[at - 1].host === row.host ? "" : row.host)],
+    ["Rank", (row) => (row.first === row.last ? String(row.first) : `${row.first}–${row.last}`), true],
+    [shown.system.some((row) => row.first !== row.last) ? "Mean" : "", (row) => amount(row.mean, shown.unit, most), true],
+  ], shown.system, (row) => {
+    if (row.last < run.locations) change({ first: row.first, last: row.last });
+  });
+  element("tree").dataset.whole = String(whole);
+  element("tree").dataset.metric = shown.metric;
+}
+
+/** Opens the way down along which most of the amount is. */
+function hotPath() {
+  const nodes = tree();
+  let node = nodes.get(shown.node) ?? nodes.get(0);
+  while (node && node.below.length > 0) {
+    open.add(node.at);
+    const next = node.below.reduce((most, one) => (one.inclusive > most.inclusive ? one : most));
+    if (next.inclusive < node.inclusive / 2) break;
+    node = next;
+  }
+  if (node && node.at !== shown.node) change({ node: node.at });
+  else draw();
+}
+
+export async function show() {
+  const key = `${state.profile} ${state.node}`;
+  if (key === asked) return;
+  const answer = await ask({ ask: "tree", metric: state.profile, node: state.node });
+  if (answer === null) return;
+  asked = key;
+  shown = answer;
+  reveal(tree(), shown.node);
+  draw();
+}
+
+for (const [id, event] of [["percent", "change"], ["order", "change"], ["find", "input"]]) {
+  element(id).addEventListener(event, draw);
+}
+element("hot").addEventListener("click", () => shown !== null && hotPath());
