@@ -80,7 +80,7 @@ $(STEP) "tests with MPICH" env LAGGARD_TEST_MPI=mpich $(TEST) \
 	--test operation_maps --test bad_input --test settings --test real_programs \
 	--test other_mpi --test baseline --test kill --test node_files --test soak \
 	--test experiments --test per_rank --test export --test otf2 --test clocks \
-	--test hints --test one_step -- --skip _4 --skip _8
+	--test one_step -- --skip _4 --skip _8
 endef
 
 # Everything is built as the tests need it, once.
