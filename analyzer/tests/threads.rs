@@ -190,6 +190,48 @@ fn signals_end_waits() {
     assert_eq!(causes(&report, "wait_on_signal"), [(11, 28)]);
 }
 
+/// The last task that another thread has ended during the wait is the one that it was for.
+#[test]
+fn waits_for_tasks_are_charged_to_the_last_one() {
+    let mut all = threads(3);
+    let end = |line| (line, number::omp_task_end);
+    call(&mut all[0], (10, number::omp_taskwait), (7, 0), (10, 40));
+    call(&mut all[1], end(20), (7, 0), (15, 15));
+    call(&mut all[2], end(21), (7, 0), (38, 38));
+    // A near miss: tasks that another one has made, and those of its own thread.
+    call(&mut all[1], end(22), (8, 0), (39, 39));
+    call(
+        &mut all[0],
+        (11, number::omp_taskgroup_end),
+        (9, 0),
+        (50, 60),
+    );
+    call(&mut all[0], end(23), (9, 0), (61, 61));
+    let report = report(all, 70);
+    assert_eq!(lost(&report, "wait_for_tasks"), 28);
+    assert_eq!(causes(&report, "wait_for_tasks"), [(21, 28)]);
+}
+
+/// Threads that compute unequally before they meet are told, by rank.
+#[test]
+fn uneven_threads_are_told() {
+    let mut all = threads(2);
+    for (at, enter) in [(0, 10), (1, 30)] {
+        let before = (5, number::omp_barrier);
+        call(&mut all[at], before, (5 << 24 | 7, 2), (2, 4));
+        let barrier = (10, number::omp_barrier);
+        call(&mut all[at], barrier, (5 << 24 | 1, 2), (enter, 30));
+    }
+    let report = report(all, 40);
+    let rows = &report.thread_imbalance;
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    let row = &rows[0];
+    assert_eq!((&*row.before, row.location.line), ("omp_barrier", 10));
+    assert_eq!((row.threads, row.worst_rank, row.worst_thread), (2, 0, 1));
+    let ms = [row.mean_s, row.max_s, row.overload_s].map(|time| (time * 1e3).round() as i64);
+    assert_eq!(ms, [16, 26, 10]);
+}
+
 /// A rank waits for another one whose first thread waits for its second: that is the root.
 #[test]
 fn chains_go_through_threads_and_ranks() {

@@ -157,6 +157,7 @@ patterns! {
     63 WaitForThread = threads::WAIT_FOR_THREAD;
     64 OmpManagement = threads::OMP_MANAGEMENT;
     65 WithoutProcessor = unexplained::WITHOUT_PROCESSOR;
+    66 WaitForTasks = threads::WAIT_FOR_TASKS;
 }
 
 impl PatternId {
@@ -194,6 +195,7 @@ impl PatternId {
             | WaitAtThreadBarrier
             | WaitOnSignal
             | WaitForThread
+            | WaitForTasks
             | OmpManagement => "threads",
             WaitForProgress => "progress",
             PartnerWithoutTrace | LookedInVain => "unknown",

@@ -128,6 +128,21 @@ pub(crate) static WAIT_ON_SIGNAL: Pattern = Pattern {
     part: Part::Begin,
 };
 
+pub(crate) static WAIT_FOR_TASKS: Pattern = Pattern {
+    id: "wait_for_tasks",
+    parent: "threads",
+    name: "Wait for tasks",
+    summary: "Threads waited for tasks of OpenMP that other threads executed.",
+    description: "At a taskwait or at the end of a taskgroup, a thread executes tasks itself, and then \
+        waits for those that others still execute. Whoever ended the last one is late. Tasks are too few or \
+        too long, or the thread that makes them has made them too late.",
+    condition: "another thread ended a task that the waiting one had made, during the wait; the wait \
+        begins when its thread has executed the last task itself",
+    severity: "end of the last such task - enter(wait)",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
 pub(crate) static WAIT_FOR_THREAD: Pattern = Pattern {
     id: "wait_for_thread",
     parent: "threads",

@@ -40,6 +40,9 @@ impl Run {
         let program = bench.path("by-clang");
         let mut command = Command::new(bench.mpi.compiler(&source));
         command.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
+        command
+            .env("OMPI_CXX", "clang++")
+            .env("MPICH_CXX", "clang++");
         command.args(["-O1", "-g"]).args(FLAGS).arg(&source);
         command.arg("-o").arg(&program);
         let limit = Duration::from_secs(120);
@@ -146,6 +149,15 @@ fn a_late_thread_is_the_root_of_what_others_wait() {
             found,
         )?;
         // The team, the other rank, and the other rank's second thread, while the first one waits.
+        // The other rank's threads are alike.
+        let uneven = &run.report["thread_imbalance"][0];
+        let overload = uneven["overload_s"].as_f64().unwrap_or(0.0);
+        check(near(overload, 0.5 * waited, 0.05 * waited), uneven)?;
+        let worst = [&uneven["worst_rank"], &uneven["worst_thread"]];
+        check(
+            worst == [0, 1] && uneven["location"]["line"] == loop_,
+            uneven,
+        )?;
         let root = run.root();
         let cost = root["severity_s"].as_f64().unwrap_or(0.0);
         check(near(cost, 3.0 * waited, 0.3 * waited), root)?;
@@ -230,6 +242,35 @@ fn signals_are_charged_to_those_who_give_them() {
     });
 }
 
+/// Who executes the last task is late for those who wait for it; who executes tasks does not wait.
+#[test]
+fn tasks_are_charged_to_those_who_execute_them() {
+    let source = "threads/tasks.c";
+    let check_run = |run: &Run| {
+        run.loses("wait_for_tasks", ROUNDS * 0.040)?;
+        run.loses("wait_at_implicit_omp_barrier", ROUNDS * (0.010 + 0.005))?;
+        let found = run.finding("wait_for_tasks");
+        let lines = mark(source, "taskwait")..=mark(source, "taskgroup") + 1;
+        let line = found["location"]["line"].as_u64().unwrap_or(0);
+        check(lines.contains(&(line as u32)), found)?;
+        let ranks = found["ranks"].as_array().map(Vec::len);
+        check(ranks == Some(1), found)?;
+        let cause = &found["causes"][0];
+        check(cause["operation"] == "omp_task_end", cause)?;
+        check(cause["location"]["line"] == mark(source, "task"), cause)?;
+        let causes = &run.report["root_causes"];
+        let is_such = |root: &&Value| root["until"]["operation"] == "omp_task_end";
+        let root = causes.as_array().into_iter().flatten().find(is_such);
+        check(root.is_some_and(|root| root["thread_set"] == "1"), causes)?;
+        let waits = run.dump.matches("omp_taskwait ").count();
+        check(waits == ROUNDS as usize, &run.dump)
+    };
+    until_right("tasks", |_| check_run(&Run::of("tasks.c", 1, "2")));
+    until_right("tasks by clang", |_| {
+        check_run(&Run::by_clang("tasks.c", 1, "2"))
+    });
+}
+
 #[test]
 fn threads_of_other_languages_are_seen() {
     until_right("C++", |_| {
@@ -262,8 +303,13 @@ fn a_runtime_with_a_tools_interface_tells_the_same() {
 /// Programs behave as ever, whatever they do with threads.
 #[test]
 fn odd_programs_behave_as_ever() {
-    let run = Run::of("odd.c", 2, "2");
-    let anomalies = run.report["anomalies"].as_array().into_iter().flatten();
-    let bad = anomalies.filter(|row| row["severity"] != "info");
-    assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Value>::new());
+    for run in [
+        Run::of("odd.c", 2, "2"),
+        Run::of("odd_tasks.cpp", 1, "4"),
+        Run::by_clang("odd_tasks.cpp", 1, "4"),
+    ] {
+        let anomalies = run.report["anomalies"].as_array().into_iter().flatten();
+        let bad = anomalies.filter(|row| row["severity"] != "info");
+        assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Value>::new());
+    }
 }

@@ -21,6 +21,13 @@ impl Stream {
         self.stretches.left()
     }
 
+    /// A wait goes on, after a stretch outside of it. Returns when.
+    pub fn goes_on(&mut self) -> u64 {
+        let now = self.ends_stretch();
+        self.stretches.leave(now);
+        now
+    }
+
     /// The id of the path that is this address alone.
     pub fn code_path(&mut self, address: u64) -> u32 {
         let unloads = laggard_callpath::unloads();

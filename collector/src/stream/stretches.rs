@@ -291,6 +291,11 @@ impl Stretches {
         }
     }
 
+    /// The stretch is over: another one begins.
+    pub fn leave(&mut self, now: u64) {
+        self.left = now;
+    }
+
     /// When the stretch began.
     pub fn left(&self) -> u64 {
         self.left

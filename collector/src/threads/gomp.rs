@@ -2,11 +2,12 @@
 //!
 //! *Not in the list.* `GOMP_parallel_reductions`: the runtime reads what the function is given.
 
-use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 
 use laggard_trace::calls::number;
 
 use super::locks::{enter_critical, is_set, leave_critical, unset, wants_set};
+use super::tasks::{self, Made};
 use super::team::{Function, barrier, fork};
 use crate::resolve::Slot;
 
@@ -96,6 +97,134 @@ barriers! {
     GOMP_loop_end_cancel omp_loop_end -> bool;
     GOMP_sections_end omp_sections_end -> ();
     GOMP_sections_end_cancel omp_sections_end -> bool;
+}
+
+/// A task. Runtimes before the program's have fewer arguments, and do not look at the others.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn GOMP_task(
+    function: Function,
+    data: *mut c_void,
+    copy: Option<tasks::Copy>,
+    size: c_long,
+    align: c_long,
+    if_clause: bool,
+    flags: c_uint,
+    depend: *mut c_void,
+    priority: c_int,
+    detach: *mut c_void,
+) {
+    type Real = unsafe extern "C-unwind" fn(
+        Function,
+        *mut c_void,
+        Option<tasks::Copy>,
+        c_long,
+        c_long,
+        bool,
+        c_uint,
+        *mut c_void,
+        c_int,
+        *mut c_void,
+    );
+    static NEXT: Slot<Real> = Slot::within("GOMP_task\0", RUNTIMES);
+    let made = Made {
+        function,
+        data,
+        copy,
+        size,
+        align,
+    };
+    // SAFETY: passes the caller's arguments to the function it called, and a task in place of the
+    // program's that executes that.
+    unsafe {
+        tasks::make(
+            laggard_callpath::call_site!(),
+            made,
+            (flags, false),
+            |made| {
+                NEXT.get()(
+                    made.function,
+                    made.data,
+                    made.copy,
+                    made.size,
+                    made.align,
+                    if_clause,
+                    flags,
+                    depend,
+                    priority,
+                    detach,
+                );
+            },
+        );
+    }
+}
+
+/// Loops whose parts are tasks.
+macro_rules! taskloops {
+    ($($name:ident $bound:ty;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name(
+            function: Function,
+            data: *mut c_void,
+            copy: Option<tasks::Copy>,
+            size: c_long,
+            align: c_long,
+            flags: c_uint,
+            count: c_ulong,
+            priority: c_int,
+            start: $bound,
+            end: $bound,
+            step: $bound,
+        ) {
+            type Real = unsafe extern "C-unwind" fn(
+                Function,
+                *mut c_void,
+                Option<tasks::Copy>,
+                c_long,
+                c_long,
+                c_uint,
+                c_ulong,
+                c_int,
+                $bound,
+                $bound,
+                $bound,
+            );
+            static NEXT: Slot<Real> = Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let made = Made { function, data, copy, size, align };
+            // SAFETY: as above.
+            unsafe {
+                tasks::make(laggard_callpath::call_site!(), made, (flags, true), |made| {
+                    NEXT.get()(
+                        made.function, made.data, made.copy, made.size, made.align, flags, count,
+                        priority, start, end, step,
+                    );
+                });
+            }
+        }
+    )*};
+}
+
+taskloops! {
+    GOMP_taskloop c_long;
+    GOMP_taskloop_ull u64;
+}
+
+/// Functions that wait for tasks.
+macro_rules! task_waits {
+    ($($name:ident $number:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name() {
+            static NEXT: Slot<unsafe extern "C-unwind" fn()> =
+                Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            // SAFETY: the function that the caller called.
+            tasks::wait(site, number::$number, || unsafe { NEXT.get()() });
+        }
+    )*};
+}
+
+task_waits! {
+    GOMP_taskwait omp_taskwait;
+    GOMP_taskgroup_end omp_taskgroup_end;
 }
 
 /// Critical sections without a name, and with one: those are told by a variable of the program.

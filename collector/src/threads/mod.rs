@@ -14,6 +14,7 @@ mod gomp;
 mod locks;
 mod ompt;
 mod signals;
+mod tasks;
 mod team;
 
 use std::sync::atomic::Ordering;

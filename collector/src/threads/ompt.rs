@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use laggard_trace::calls::number;
 
-use super::{locks, team};
+use super::tasks::told::Known;
+use super::{locks, tasks, team};
 use crate::lookup;
 use crate::options;
 
@@ -47,6 +48,12 @@ const IMPLICIT: c_int = 2;
 const EXPLICIT: c_int = 3;
 const OF_WORKSHARE: c_int = 8;
 const OF_PARALLEL: c_int = 9;
+const TASKWAIT: c_int = 5;
+const TASKGROUP: c_int = 6;
+/// How a task left its thread: it is complete.
+const COMPLETE: c_int = 1;
+/// Flag of tasks that are no part of a thread in its region.
+const EXPLICIT_TASK: c_int = 4;
 /// Kinds of locks: those of omp_set_lock and omp_test_lock, and critical sections.
 const LOCK: c_int = 1;
 const TEST_LOCK: c_int = 2;
@@ -81,7 +88,9 @@ unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) ->
 
 unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int {
     type Set = unsafe extern "C" fn(c_int, *mut c_void) -> c_int;
-    let callbacks: [(c_int, *mut c_void); 7] = [
+    let callbacks: [(c_int, *mut c_void); 9] = [
+        (5, task_create as *mut c_void),
+        (6, task_schedule as *mut c_void),
         (3, parallel_begin as *mut c_void),
         (4, parallel_end as *mut c_void),
         (7, implicit_task as *mut c_void),
@@ -143,6 +152,52 @@ unsafe extern "C" fn implicit_task(
     }
 }
 
+unsafe extern "C" fn task_create(
+    _: *mut Data,
+    _: *const c_void,
+    task: *mut Data,
+    flags: c_int,
+    _: c_int,
+    code: *const c_void,
+) {
+    let site = laggard_callpath::call_site!();
+    if flags & EXPLICIT_TASK == 0 || task.is_null() {
+        return;
+    }
+    if let Some(known) = tasks::told::makes(site, (code.addr() as u64).wrapping_sub(1)) {
+        // SAFETY: the runtime's data of this task, which nobody else uses.
+        unsafe { (*task).value = Box::into_raw(Box::new(known)).addr() as u64 };
+    }
+}
+
+/// What is known of a task with these data. Those of threads' parts in regions have none.
+unsafe fn known(task: *mut Data) -> *mut Known {
+    match task.is_null() {
+        true => std::ptr::null_mut(),
+        // SAFETY: the runtime's data of a task.
+        false => unsafe { (*task).value as *mut Known },
+    }
+}
+
+unsafe extern "C" fn task_schedule(prior: *mut Data, status: c_int, next: *mut Data) {
+    let site = laggard_callpath::call_site!();
+    // SAFETY: the runtime's data of tasks, and what `task_create` put there.
+    unsafe {
+        let (ended, begun) = (known(prior), known(next));
+        if status == COMPLETE && !ended.is_null() {
+            (*prior).value = 0;
+            let next = if begun.is_null() {
+                0
+            } else {
+                next.addr() as u64
+            };
+            tasks::told::ends(site, &Box::from_raw(ended), next);
+        } else if !begun.is_null() {
+            tasks::told::begins(site, next.addr() as u64, &*begun);
+        }
+    }
+}
+
 unsafe extern "C" fn sync_region_wait(
     kind: c_int,
     end: c_int,
@@ -152,6 +207,18 @@ unsafe extern "C" fn sync_region_wait(
 ) {
     let site = laggard_callpath::call_site!();
     let code = code.addr() as u64;
+    let of_tasks = match kind {
+        TASKWAIT => Some(number::omp_taskwait),
+        TASKGROUP => Some(number::omp_taskgroup_end),
+        _ => None,
+    };
+    if let Some(number) = of_tasks {
+        match end == BEGIN {
+            true => tasks::told::begins_wait(site),
+            false => tasks::told::ends_wait(site, number, code),
+        }
+        return;
+    }
     let number = match kind {
         EXPLICIT => number::omp_barrier,
         OF_WORKSHARE => number::omp_loop_end,

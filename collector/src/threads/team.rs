@@ -8,6 +8,7 @@
 //! Runtimes with a tools interface say the same by themselves (see [`ompt`](super::ompt)).
 
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use laggard_callpath::CallSite;
@@ -111,10 +112,55 @@ pub struct Membership {
     depth: usize,
     /// The team that it has forked last, and when, ticks.
     forked: (u64, u64),
-    /// When it began to wait in a meeting, ticks; 0 = it does not wait.
+    /// When it began to wait in a meeting or for tasks, ticks; 0 = it does not wait.
     met: u64,
+    /// The task that it executes, by an address; 0 = the part of its own in the region.
+    pub(super) current: u64,
+    /// The waits around the tasks that it executes, and how many tasks these are.
+    around: [u64; DEPTH],
+    tasks: usize,
     /// Its wait for a critical section.
     pub(super) wait: Option<super::locks::Wait>,
+}
+
+impl Membership {
+    /// Whether it is in a team of several, or executes tasks of one at the end of a region.
+    pub(super) fn is_in_team(&self) -> bool {
+        self.team.size > 1 || self.done.is_some()
+    }
+
+    /// The task that it executes.
+    pub(super) fn task(&self) -> u64 {
+        match self.current {
+            0 => ptr::from_ref(self).addr() as u64,
+            task => task,
+        }
+    }
+
+    /// Since when it waits, ticks; 0 = it does not.
+    pub(super) fn waits(&self) -> u64 {
+        self.met
+    }
+
+    /// It waits since then, or no more.
+    pub(super) fn wait_since(&mut self, since: u64) {
+        self.met = since;
+    }
+
+    /// It begins to execute a task, in a wait or not.
+    pub(super) fn begin_task(&mut self) {
+        if let Some(around) = self.around.get_mut(self.tasks) {
+            *around = self.met;
+        }
+        self.tasks += 1;
+        self.met = 0;
+    }
+
+    /// It ends the task, and waits again if it did before.
+    pub(super) fn end_task(&mut self) {
+        self.tasks = self.tasks.saturating_sub(1);
+        self.met = self.around.get(self.tasks).copied().unwrap_or(0);
+    }
 }
 
 /// When regions were over, for those who waited: a place for each team, by its number. The time
@@ -178,7 +224,9 @@ impl Done {
         let over = over.clamp(self.ended, now.max(self.ended));
         let place = Place::Code(self.function);
         let what = self.team.meeting(number::omp_parallel_end, place, JOIN);
-        what.write(stream, (self.ended, over));
+        // It does not wait while it executes tasks.
+        let since = stream.left().clamp(self.ended, over);
+        what.write(stream, (since, over));
         over
     }
 }
@@ -255,6 +303,7 @@ pub unsafe fn fork(
     // SAFETY: the region is on this stack, and all others have left it.
     let region = unsafe { &*shared };
     waiter.membership().team = outer;
+    waiter.membership().met = 0;
     if region.team.size > 1 {
         let now = clock::now();
         Over::note(region.id, now);
@@ -279,7 +328,7 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
                 thread: (*region).forker,
                 site,
             };
-            (*region).ended = waiter.enter(|_, _| ());
+            (*region).ended = waiter.enter(|membership, now| membership.met = now);
             return;
         }
         let id = (*region).id;
@@ -296,6 +345,7 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
                 ended: now,
             });
             membership.team = Team::default();
+            membership.met = now;
         });
     }
 }
@@ -324,6 +374,7 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
     }
     let done = call.thread().membership.done.take();
     call.thread().membership.team = *team;
+    call.thread().membership.met = 0;
     crate::call::guarded(|| {
         let since = match done {
             Some(done) => done.record(call.stream(), now),
@@ -408,6 +459,7 @@ pub fn leaves(site: CallSite) {
             ended: now,
         });
         membership.team = Team::default();
+        membership.met = now;
     });
 }
 
@@ -463,10 +515,12 @@ pub fn barrier<T>(site: CallSite, number: u16, wait: impl FnOnce() -> T) -> T {
     let Some(waiter) = in_team(site).filter(|_| !ompt::is_told()) else {
         return wait();
     };
-    let enter = waiter.enter(|_, _| ());
+    let enter = waiter.enter(|membership, now| membership.met = now);
     let result = wait();
     let leave = clock::now();
-    let team = &mut waiter.membership().team;
+    let membership = waiter.membership();
+    membership.met = 0;
+    let team = &mut membership.team;
     team.met += 1;
     let what = team.meeting(number, Place::Call(site), team.met);
     waiter.record(&what, (enter, leave));

@@ -56,6 +56,7 @@ pub const FROM_START: &[&str] = &[
     "wait_at_thread_barrier",
     "wait_on_signal",
     "wait_for_thread",
+    "wait_for_tasks",
 ];
 
 /// The picture, or a text if there is none.

@@ -101,6 +101,10 @@ pub struct Report {
     /// Computation between calls that ranks share unevenly, most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imbalance: Vec<Imbalance>,
+    /// Computation before threads of a rank meet that they share unevenly, most first; absent if there is
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thread_imbalance: Vec<ThreadImbalance>,
     /// Regions of the program, those that ranks differ in most first; absent if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<Region>,
@@ -739,6 +743,33 @@ pub struct Imbalance {
     pub non_participation_s: f64,
     /// The overload, if a single rank computed there; else 0.
     pub single_participant_s: f64,
+    /// `overload_s` in percent of all time.
+    pub percent: f64,
+}
+
+/// Computation of threads until they meet, as in a parallel region, compared over the threads of each rank.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadImbalance {
+    /// What they meet in.
+    pub before: String,
+    /// Its place.
+    pub location: SourceLocation,
+    /// Ranks whose threads meet there.
+    pub ranks: u64,
+    /// Threads of all these ranks.
+    pub threads: u64,
+    /// All threads together.
+    pub total_s: f64,
+    /// Mean over them.
+    pub mean_s: f64,
+    /// Of the thread with most.
+    pub max_s: f64,
+    /// The lowest rank with such a thread.
+    pub worst_rank: u32,
+    /// The number of the thread.
+    pub worst_thread: u32,
+    /// What threads computed beyond the mean of their rank.
+    pub overload_s: f64,
     /// `overload_s` in percent of all time.
     pub percent: f64,
 }

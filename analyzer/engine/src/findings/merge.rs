@@ -20,7 +20,7 @@ use crate::findings::matrix::{Matrix, Waits};
 use crate::findings::pairs::{self, Pairs};
 use crate::findings::per_rank::Rows;
 use crate::findings::regions::Regions;
-use crate::findings::{fold, hanging, imbalance, listing, regions};
+use crate::findings::{fold, hanging, imbalance, listing, regions, teams};
 use crate::judge::account;
 use crate::judge::profile::{Beside, Counters, LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
@@ -43,6 +43,8 @@ pub struct Own {
     pub regions: Regions,
     /// Computation after calls.
     pub computed: Computed<After>,
+    /// Computation of threads before they meet.
+    pub in_teams: teams::Computed,
     /// Computation in functions, as samples tell.
     pub in_functions: InFunctions,
     /// What its ranks did after slow calls.
@@ -79,6 +81,8 @@ pub struct Partial {
     pub regions: Regions,
     /// Computation after calls.
     pub computed: BTreeMap<After, Shares>,
+    /// Computation of threads before they meet.
+    pub in_teams: BTreeMap<teams::Before, teams::Shares>,
     /// What ranks did after slow calls.
     pub followers: Followers,
     /// Who started the waiting.
@@ -119,6 +123,9 @@ impl Partial {
         regions::merge(&mut self.regions, other.regions);
         for (key, shares) in other.computed {
             self.computed.entry(key).or_default().merge(&shares);
+        }
+        for (key, shares) in other.in_teams {
+            self.in_teams.entry(key).or_default().merge(&shares);
         }
         following::merge(&mut self.followers, other.followers);
         left::keep_listed(&mut self.followers, &self.findings);
@@ -171,6 +178,16 @@ impl Own {
             for (rank, time) in ranks {
                 let sum = sums.entry(rank).or_default();
                 *sum = sum.saturating_add(time);
+            }
+        }
+        for ((operation, path), ranks) in std::mem::take(&mut self.in_teams) {
+            let sums = self.in_teams.entry((operation, name(path))).or_default();
+            for (rank, threads) in ranks {
+                let of_rank = sums.entry(rank).or_default();
+                for (thread, time) in threads {
+                    let sum: &mut u64 = of_rank.entry(thread).or_default();
+                    *sum = sum.saturating_add(time);
+                }
             }
         }
         for (((operation, path), function), ranks) in std::mem::take(&mut self.in_functions) {
@@ -267,6 +284,7 @@ impl Own {
             profile: self.profile,
             regions: self.regions,
             computed,
+            in_teams: teams::shares(&self.in_teams),
             followers: self.followers,
             roots: self.roots,
             between: self.between,
@@ -384,6 +402,12 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             let sum = ranks.entry(number).or_default();
             *sum = sum.saturating_add(time);
         }
+        for (signature, time) in thread.counted.met() {
+            let ranks = partial.in_teams.entry(name(signature)).or_default();
+            let threads = ranks.entry(number).or_default();
+            let sum = threads.entry(thread.number).or_default();
+            *sum = sum.saturating_add(time);
+        }
         functions::add(&mut partial.in_functions, (number, thread), named);
         for (late, time) in findings.waits_for() {
             let sum = partial.waits.entry((number, late)).or_default();
@@ -443,6 +467,7 @@ pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
     }
     paths.extend(regions::paths(&own.regions));
     paths.extend(own.computed.keys().map(|(_, path)| *path));
+    paths.extend(own.in_teams.keys().map(|(_, path)| *path));
     paths.extend(own.in_functions.keys().map(|(_, function)| *function));
     paths.extend(following::paths(&own.followers));
     paths.extend(own.roots.paths());

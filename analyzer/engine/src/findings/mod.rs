@@ -18,3 +18,4 @@ pub mod per_rank;
 pub mod places;
 pub mod regions;
 pub mod severe;
+pub mod teams;

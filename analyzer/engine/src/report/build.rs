@@ -20,7 +20,7 @@ use crate::clock::causality::{Count, Violations};
 use crate::findings::fold::{FirstThreads, Folded, FoldedFindings, Locations, Teams};
 use crate::findings::merge::Partial;
 use crate::findings::places::Places;
-use crate::findings::{by_operation, fold, imbalance, left, regions, severe};
+use crate::findings::{by_operation, fold, imbalance, left, regions, severe, teams};
 use crate::input::bounds::is_end;
 use crate::input::open::Opened;
 use crate::judge::account::Settled;
@@ -109,6 +109,7 @@ pub fn build(
         }
     }
     let imbalance = imbalance::rows(&merged.computed, total.measured, places);
+    let thread_imbalance = teams::rows(&merged.in_teams, total.measured, places);
     let regions = regions::rows(merged.regions, &options.settings, total.measured, places);
     let waiting = waiting_at(all.clone(), &merged.profile);
     let operations = by_operation::rows(&merged.profile, all, &regions, &merged.caused);
@@ -304,6 +305,7 @@ pub fn build(
         below_hotspot,
         called_once,
         imbalance,
+        thread_imbalance,
         regions,
         anomalies: rows,
     }

@@ -96,8 +96,15 @@ impl Among {
             | number::pthread_mutex_unlock
             | number::pthread_rwlock_unlock
             | number::pthread_spin_unlock => Among::Unlocks,
-            number::pthread_cond_wait | number::sem_wait | number::pthread_join => Among::Awaits,
-            number::pthread_cond_signal | number::sem_post | number::pthread_exit => Among::Signals,
+            number::pthread_cond_wait
+            | number::sem_wait
+            | number::pthread_join
+            | number::omp_taskwait
+            | number::omp_taskgroup_end => Among::Awaits,
+            number::pthread_cond_signal
+            | number::sem_post
+            | number::pthread_exit
+            | number::omp_task_end => Among::Signals,
             _ => Among::Nothing,
         }
     }

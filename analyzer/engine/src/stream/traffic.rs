@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::ends::NONE;
 use crate::stream::columns::Columns;
+use crate::stream::roles::Among;
 use crate::stream::rows::Row;
 
 /// Bytes that left a rank's memory for others (or a file), and that came.
@@ -175,6 +176,8 @@ pub struct Counted {
     plain: Vec<u64>,
     /// Time from the leave of such a call to the next enter, ns.
     computed: Vec<u64>,
+    /// Time before such a call in which threads meet, ns.
+    met: Vec<u64>,
     /// Signature and leave of the last call.
     last: Option<(usize, i64)>,
     /// Calls whose records say more.
@@ -211,6 +214,10 @@ impl Counted {
             if let Some((last, since)) = self.last.replace((at, leave)) {
                 let time = enter.saturating_sub(since).max(0) as u64;
                 self.computed[last] = self.computed[last].saturating_add(time);
+                if row.among == Among::Meets {
+                    self.met.resize(signatures.len(), 0);
+                    self.met[at] = self.met[at].saturating_add(time);
+                }
             }
         }
         for (at, event) in &columns.extended {
@@ -245,6 +252,12 @@ impl Counted {
     /// Computation after calls, ns, by their signature.
     pub fn computed(&self) -> impl Iterator<Item = (u32, u64)> {
         let all = (0..).zip(self.computed.iter().copied());
+        all.filter(|(_, time)| *time > 0)
+    }
+
+    /// Computation before calls in which threads meet, ns, by their signature.
+    pub fn met(&self) -> impl Iterator<Item = (u32, u64)> {
+        let all = (0..).zip(self.met.iter().copied());
         all.filter(|(_, time)| *time > 0)
     }
 

@@ -56,10 +56,11 @@ impl Locks {
                 let pattern = match open.operation {
                     number::omp_critical => PatternId::WaitAtCritical,
                     number::pthread_join => PatternId::WaitForThread,
+                    number::omp_taskwait | number::omp_taskgroup_end => PatternId::WaitForTasks,
                     number::pthread_cond_wait | number::sem_wait => PatternId::WaitOnSignal,
                     _ => PatternId::WaitOnMutex,
                 };
-                if pattern == PatternId::WaitOnSignal {
+                if matches!(pattern, PatternId::WaitOnSignal | PatternId::WaitForTasks) {
                     let before = open.holders.len().saturating_sub(1);
                     open.holders.drain(..before);
                 }

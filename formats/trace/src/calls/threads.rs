@@ -23,6 +23,10 @@ macro_rules! thread_calls {
             907 omp_critical_end Threads Single;
             908 omp_set_lock Threads Single;
             909 omp_unset_lock Threads Single;
+            910 omp_taskwait Threads Single;
+            911 omp_taskgroup_end Threads Single;
+            912 omp_task_end Threads Single;
+            913 omp_task_idle Threads Single;
             920 pthread_mutex_lock Threads Single;
             921 pthread_mutex_unlock Threads Single;
             922 pthread_cond_wait Threads Single;

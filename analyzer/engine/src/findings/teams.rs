@@ -1,0 +1,138 @@
+//! How unevenly threads share what their rank computes before they meet: in parallel regions, against the
+//! mean over the threads of the rank that were there.
+
+use std::collections::BTreeMap;
+
+use laggard_report::{ThreadImbalance, percent, ratio, seconds};
+use laggard_trace::calls;
+use serde::{Deserialize, Serialize};
+
+use crate::basics::intern::PathKey;
+use crate::findings::places::Places;
+
+/// Least share of all time for a row, percent.
+const LEAST_PERCENT: f64 = 0.1;
+/// Most rows of the report.
+const MOST_ROWS: usize = 50;
+
+/// A place of computation: before this call, in which threads meet.
+pub type Before = (u16, PathKey);
+
+/// Computation by place, world rank and thread, ns.
+pub type Computed = BTreeMap<Before, BTreeMap<u32, BTreeMap<u32, u64>>>;
+
+/// The computation of all threads at one place. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shares {
+    ranks: u64,
+    threads: u64,
+    total: u64,
+    /// What threads computed beyond the mean of their rank.
+    overload: u64,
+    /// Largest time of a thread, and the lowest rank and thread with it.
+    most: (u64, u32, u32),
+}
+
+impl Shares {
+    /// The threads of a rank.
+    fn of(rank: u32, threads: &BTreeMap<u32, u64>) -> Shares {
+        let count = threads.len() as u64;
+        let total = threads.values().copied().fold(0, u64::saturating_add);
+        let mean = total / count.max(1);
+        let beyond = threads.values().map(|time| time.saturating_sub(mean));
+        let most = threads.iter().map(|(&thread, &time)| (time, rank, thread));
+        Shares {
+            ranks: 1,
+            threads: count,
+            total,
+            overload: beyond.fold(0, u64::saturating_add),
+            most: most.fold((0, rank, 0), more),
+        }
+    }
+
+    /// Adds other ranks.
+    pub fn merge(&mut self, other: &Shares) {
+        self.most = match self.ranks {
+            0 => other.most,
+            _ => more(self.most, other.most),
+        };
+        self.ranks += other.ranks;
+        self.threads += other.threads;
+        self.total = self.total.saturating_add(other.total);
+        self.overload = self.overload.saturating_add(other.overload);
+    }
+}
+
+/// The larger time; of equal ones that of the lower rank and thread.
+fn more(one: (u64, u32, u32), other: (u64, u32, u32)) -> (u64, u32, u32) {
+    let order = |of: (u64, u32, u32)| (of.0, std::cmp::Reverse((of.1, of.2)));
+    if order(other) > order(one) {
+        other
+    } else {
+        one
+    }
+}
+
+/// The shares of an agent's ranks: all threads of a rank are there.
+pub fn shares(own: &Computed) -> BTreeMap<Before, Shares> {
+    let share = |(key, ranks): (&Before, &BTreeMap<u32, BTreeMap<u32, u64>>)| {
+        let mut shares = Shares::default();
+        for (&rank, threads) in ranks {
+            shares.merge(&Shares::of(rank, threads));
+        }
+        (*key, shares)
+    };
+    own.iter().map(share).collect()
+}
+
+/// The rows of the report, the most uneven first; `total` is all time, ns.
+pub fn rows(
+    shares: &BTreeMap<Before, Shares>,
+    total: f64,
+    places: &mut Places,
+) -> Vec<ThreadImbalance> {
+    let lost = |shares: &Shares| percent(shares.overload as f64, total);
+    let mut rows: Vec<(&Before, &Shares)> = shares
+        .iter()
+        .filter(|(_, shares)| lost(shares) >= LEAST_PERCENT)
+        .collect();
+    rows.sort_by_key(|(key, shares)| (std::cmp::Reverse(shares.overload), **key));
+    rows.truncate(MOST_ROWS);
+    let row = |(&(operation, path), shares): (&Before, &Shares)| {
+        let (most, worst_rank, worst_thread) = shares.most;
+        ThreadImbalance {
+            before: calls::name(operation).to_owned(),
+            location: places.of(path),
+            ranks: shares.ranks,
+            threads: shares.threads,
+            total_s: seconds(shares.total),
+            mean_s: ratio(shares.total as f64 / 1e9, shares.threads as f64),
+            max_s: seconds(most),
+            worst_rank,
+            worst_thread,
+            overload_s: seconds(shares.overload),
+            percent: lost(shares),
+        }
+    };
+    rows.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_compared_with_those_of_their_rank() {
+        let of =
+            |rank, times: &[u64]| Shares::of(rank, &(0..).zip(times.iter().copied()).collect());
+        let mut all = of(0, &[10, 10, 40]);
+        assert_eq!((all.overload, all.most), (20, (40, 0, 2)));
+        // A near miss: another rank computes more, all of its threads alike.
+        all.merge(&of(1, &[90, 90, 90]));
+        assert_eq!((all.overload, all.threads, all.ranks), (20, 6, 2));
+        assert_eq!(all.most, (90, 1, 0));
+        let mut other = of(1, &[90, 90, 90]);
+        other.merge(&of(0, &[10, 10, 40]));
+        assert_eq!(all, other);
+    }
+}
