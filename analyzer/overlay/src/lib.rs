@@ -27,10 +27,10 @@ pub mod tcp;
 mod tree;
 
 pub use filters::Filter;
-pub use head::{Head, Reply};
+pub use head::Head;
 pub use job::LinkJob;
 pub use link::{Arrived, Link, Linked};
-pub use message::{Missing, Stream, Wait, Why};
+pub use message::{Missing, Reply, Stream, Wait, Why};
 pub use node::Work;
 pub use stop::{Stop, Stopped};
 pub use tree::{Members, Tree};
