@@ -322,7 +322,7 @@ fn the_index_is_what_the_calls_add_up_to() {
     write(trace.path());
     let share = share(trace.path());
     for at in 0..share.locations() {
-        let index = share.index(at);
+        let index = share.index_of(at);
         assert!(index.checkpoints.len() > 2);
         for checkpoint in &index.checkpoints {
             let mut inside = 0;
@@ -350,7 +350,7 @@ fn an_index_is_kept_and_made_anew_where_it_must_be() {
     let bytes = fs::read(&path).unwrap();
     let index = |share: &Share| -> Vec<_> {
         (0..share.locations())
-            .map(|at| share.index(at).clone())
+            .map(|at| share.index_of(at).clone())
             .collect()
     };
     assert_eq!(index(&share(trace.path())), index(&first));

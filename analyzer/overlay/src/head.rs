@@ -7,25 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::link::Linked;
-use crate::message::{Message, Missing, Stream, Wait, Why};
+use crate::message::{Command, Message, Missing, Reply, Stream, Wait, Why};
 use crate::node::{self, Work};
 use crate::tree::{Members, Tree};
-
-/// What comes back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reply {
-    /// The merged part of those who answered; `None`: nobody did.
-    pub part: Option<Vec<u8>>,
-    /// The others.
-    pub missing: Vec<Missing>,
-}
-
-/// What the head tells its own node. Without a head the tree ends, too.
-pub(crate) enum Command {
-    Ask(Message, UnboundedSender<Reply>),
-    Stop(u64),
-    End,
-}
 
 /// What is known of the agents.
 #[derive(Default)]

@@ -5,7 +5,7 @@
 //!
 //! *Data flow.* A [`Link`] takes packets from agent to agent: over TCP ([`tcp`]), MPI ([`mpi`]), or
 //! between threads of a process ([`link::threads`]). [`node`] runs at each agent: it hands questions
-//! down the [`tree`], works on them ([`Work`]), and merges what comes up. [`Head`] asks. [`filters`] are
+//! down the [`Tree`], works on them ([`Work`]), and merges what comes up. [`Head`] asks. [`filters`] are
 //! ways to merge. [`LinkJob`] is a [`Job`](laggard_comm::Job) over a link, for what all agents do together.
 //!
 //! *Constraints.* A question goes to any subset of the agents. Several are under way at a time. Who is
@@ -27,10 +27,10 @@ pub mod tcp;
 mod tree;
 
 pub use filters::Filter;
-pub use head::{Head, Reply};
+pub use head::Head;
 pub use job::LinkJob;
 pub use link::{Arrived, Link, Linked};
-pub use message::{Missing, Stream, Wait, Why};
+pub use message::{Missing, Reply, Stream, Wait, Why};
 pub use node::Work;
 pub use stop::{Stop, Stopped};
 pub use tree::{Members, Tree};

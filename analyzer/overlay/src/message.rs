@@ -1,6 +1,7 @@
 //! What agents of a tree tell each other.
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::tree::{Members, Tree};
 
@@ -70,5 +71,21 @@ pub(crate) enum Message {
     /// Down: nobody waits for the answer any more.
     Stop { number: u64 },
     /// Down: it is over.
+    End,
+}
+
+/// What comes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The merged part of those who answered; `None`: nobody did.
+    pub part: Option<Vec<u8>>,
+    /// The others.
+    pub missing: Vec<Missing>,
+}
+
+/// What the head tells its own node. Without a head the tree ends, too.
+pub(crate) enum Command {
+    Ask(Message, UnboundedSender<Reply>),
+    Stop(u64),
     End,
 }

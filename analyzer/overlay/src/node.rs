@@ -9,10 +9,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
-use crate::head::{Command, Reply};
 use crate::job::{Kind, packet};
 use crate::link::{Arrived, Link, Linked};
-use crate::message::{Message, Missing, Wait, Why};
+use crate::message::{Command, Message, Missing, Reply, Wait, Why};
 use crate::stop::Stop;
 use crate::tree::Tree;
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -111,7 +111,7 @@ impl Host {
     /// The address cannot be used, or the system has no random numbers.
     pub async fn listen(address: IpAddr, host: &str) -> Result<Host> {
         let failed = || format!("{address} cannot be listened at");
-        let listener = TcpListener::bind((address, 0)).await.with_context(failed)?;
+        let listener = listen(address).with_context(failed)?;
         let meeting = Meeting {
             host: host.to_owned(),
             port: listener.local_addr()?.port(),
@@ -170,6 +170,17 @@ impl Host {
     }
 }
 
+/// Listens at any free port. All agents may come at once.
+fn listen(address: IpAddr) -> io::Result<TcpListener> {
+    const AT_ONCE: u32 = 4096;
+    let socket = match address {
+        IpAddr::V4(_) => TcpSocket::new_v4(),
+        IpAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.bind(SocketAddr::new(address, 0))?;
+    socket.listen(AT_ONCE)
+}
+
 /// Joins a head.
 ///
 /// # Errors
@@ -178,12 +189,9 @@ pub async fn join(meeting: &Meeting) -> Result<Linked> {
     let at = (meeting.host.as_str(), meeting.port);
     let failed = || format!("{}:{} cannot be joined", at.0, at.1);
     let stream = tokio::time::timeout(PATIENCE, TcpStream::connect(at)).await;
-    let stream = stream
-        .map_err(io::Error::from)
-        .flatten()
-        .with_context(failed)?;
+    let stream = stream.with_context(failed)?.with_context(failed)?;
     // The same way leads back.
-    let listener = TcpListener::bind((stream.local_addr()?.ip(), 0)).await?;
+    let listener = listen(stream.local_addr()?.ip())?;
     let hello = Hello::Joins(listener.local_addr()?.port());
     let head = stream.peer_addr()?;
     let mut stream = introduce(stream, &meeting.key, &hello)

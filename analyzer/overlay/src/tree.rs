@@ -78,7 +78,7 @@ impl Tree {
     }
 
     /// Agents in it, with the head.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         1 + self.inner.len() + self.outer.len()
     }
 

@@ -336,7 +336,7 @@ fn who_is_gone_is_named_and_those_behind_it_answer() {
                 agent: 1,
                 why: Why::Gone,
             };
-            assert_eq!(reply.missing, [gone.clone()]);
+            assert_eq!(reply.missing, std::slice::from_ref(&gone));
             assert_eq!(reply.part.unwrap().len(), 14);
             let reply = head.ask(&asked, b"").await;
             assert_eq!((reply.part.unwrap().len(), reply.missing), (14, vec![gone]));

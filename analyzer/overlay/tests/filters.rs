@@ -8,10 +8,7 @@ use laggard_overlay::filters::{
 use proptest::prelude::*;
 
 /// Merges parts along a tree with a fan-out, the last agents first.
-fn merged<F: Filter>(parts: &[F], fan_out: usize) -> F
-where
-    F: Clone,
-{
+fn merged<F: Filter + Clone>(parts: &[F], fan_out: usize) -> F {
     let mut parts: Vec<Option<F>> = parts.iter().cloned().map(Some).collect();
     for at in (1..parts.len()).rev() {
         let own = parts[at].take().unwrap();

@@ -73,7 +73,7 @@ impl Share {
     }
 
     /// The index of an own location.
-    pub fn index(&self, at: usize) -> &LocationIndex {
+    pub fn index_of(&self, at: usize) -> &LocationIndex {
         &self.index.locations[at - self.own.start]
     }
 

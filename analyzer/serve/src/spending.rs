@@ -36,7 +36,7 @@ pub fn borders((from, until): (i64, i64), parts: usize) -> Vec<i64> {
 
 /// Whether single calls are read of a location, if `locations` are asked about.
 pub fn is_exact(share: &Share, at: usize, stretch: (i64, i64), locations: usize) -> bool {
-    share.index(at).reads(stretch) <= CALLS / locations.max(1) as u64
+    share.index_of(at).reads(stretch) <= CALLS / locations.max(1) as u64
 }
 
 /// Gives the calls of a location that lie at least partly in a stretch.
@@ -50,7 +50,7 @@ pub fn calls(
     stop: &Stop,
     mut take: impl FnMut(&Operation),
 ) -> Result<(), Stopped> {
-    let mark = share.index(at).mark(from);
+    let mark = share.index_of(at).mark(from);
     let mut operations = share.operations_from(at, mark);
     loop {
         stop.check()?;
@@ -82,7 +82,7 @@ pub fn times(
     stop: &Stop,
 ) -> Result<Vec<Times>, Stopped> {
     stop.check()?;
-    let index = share.index(at);
+    let index = share.index_of(at);
     let parts = borders.len().saturating_sub(1);
     let mut times = vec![Times::default(); parts];
     let (Some(&from), Some(&until)) = (borders.first(), borders.last()) else {

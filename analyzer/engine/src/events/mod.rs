@@ -227,7 +227,7 @@ impl Events {
             path_numbers: paths.numbers,
             path_of_key: paths.of_key,
             region_names,
-            anomalies: anomalies,
+            anomalies,
             opened,
         })
     }

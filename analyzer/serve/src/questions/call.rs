@@ -67,7 +67,7 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         .take(FRAMES)
         .map(|one| short(one))
         .collect();
-    let index = share.index(at);
+    let index = share.index_of(at);
     let waits = index.waits((call.enter, call.leave));
     let waits = waits.filter(|wait| wait.enter == call.enter).map(waited);
     let peer = |peer: i32| (peer >= 0).then_some(peer);

@@ -86,7 +86,7 @@ impl Line {
         (stretch, locations): ((i64, i64), usize),
         stop: &Stop,
     ) -> Result<Lane, Stopped> {
-        let index = share.index(at);
+        let index = share.index_of(at);
         let mut waits: Vec<&KeptWait> = index.waits(stretch).collect();
         waits.sort_unstable_by_key(|wait| (-wait.lost, wait.since));
         waits.truncate(WAITS / locations);

@@ -46,7 +46,7 @@ impl Asked for Meanwhile {
         if share.own(&chosen).is_empty() {
             return Ok(None);
         }
-        let waits = share.index(self.location).waits(stretch);
+        let waits = share.index_of(self.location).waits(stretch);
         let waits = waits.map(|wait| Longest {
             within: overlap((wait.since, wait.since + wait.lost), stretch),
             since: wait.since,

@@ -74,7 +74,7 @@ impl Sums {
         among: usize,
         stop: &Stop,
     ) -> Result<Sums> {
-        let index = share.index(at);
+        let index = share.index_of(at);
         let mut sums = Sums::default();
         let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
         sums.times = times.first().copied().unwrap_or_default();

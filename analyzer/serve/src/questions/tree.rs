@@ -16,7 +16,7 @@ const NODES: usize = 500;
 /// Asks for a metric, by place in the program, and for one of these by ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tree {
-    /// What is measured: one of [`METRICS`].
+    /// What is measured: `time`, `waiting`, `caused`, `calls` or `bytes`.
     pub metric: String,
     /// Position of the node whose ranks are asked for; the whole run.
     pub node: Option<usize>,
