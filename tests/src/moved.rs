@@ -199,9 +199,18 @@ fn records(payload: &mut [u8], base: u64, clock: &OtherClock) {
             Some(Extension::Repeated) => {
                 record.duration = fits(clock.scaled(record.duration.into()) as u64);
             }
-            Some(Extension::Off) => {
-                let off = clock.scaled(record.value().into()) as u64;
-                record = Record::extension_u64(Extension::Off, off);
+            Some(
+                kind @ (Extension::Off
+                | Extension::Blocked
+                | Extension::Preempted
+                | Extension::Kernel
+                | Extension::CountedTime
+                | Extension::InsideBlocked
+                | Extension::InsidePreempted
+                | Extension::InsideKernel),
+            ) => {
+                let ticks = clock.scaled(record.value().into()) as u64;
+                record = Record::extension_u64(kind, ticks);
             }
             Some(_) => {}
         }

@@ -189,7 +189,8 @@ impl MpiJob {
     }
 
     /// Carries packets: those that `next` gives, with their receivers, and to `take` those that come,
-    /// with their senders, until `is_over` says so. To be called by the thread that started MPI.
+    /// with their senders, until `is_over` says so at all agents: what is on its way then arrives. Packets have
+    /// a byte or more. To be called by the thread that started MPI.
     ///
     /// While nothing is to be carried, it looks ever more seldom, up to 1000 times in a second: this
     /// may last for hours.
@@ -202,8 +203,18 @@ impl MpiJob {
         const LONGEST: Duration = Duration::from_millis(1);
         let mut sending: Vec<Sending> = Vec::new();
         let mut idle = 0u32;
+        let others = self.agents() - 1;
+        // Whether this agent has told the others that it is over, and how many of them have.
+        let (mut is_told, mut over) = (false, 0);
         self.waiting(|| {
-            while !is_over() {
+            while !(is_told && sending.is_empty() && over == others) {
+                if !is_told && is_over() {
+                    let me = self.agent();
+                    for to in (0..self.agents()).filter(|to| *to != me) {
+                        sending.push(self.start_letter(to, Vec::new(), tag::CARRIED));
+                    }
+                    is_told = true;
+                }
                 idle = idle.saturating_add(1);
                 while let Some((to, packet)) = next() {
                     self.count_sent(1, packet.len());
@@ -220,7 +231,10 @@ impl MpiJob {
                     let start = packet.as_mut_ptr();
                     // SAFETY: memory of this length. No other thread takes the message.
                     unsafe { (self.mpi.receive)(start, length, from, tag::CARRIED) };
-                    take((agent, packet));
+                    match packet.is_empty() {
+                        true => over += 1,
+                        false => take((agent, packet)),
+                    }
                     idle = 0;
                 } else if idle > 100 {
                     // At first as long as a message takes, then longer.
@@ -228,8 +242,6 @@ impl MpiJob {
                 }
             }
         });
-        let requests: Vec<u64> = sending.iter().map(|sending| sending.request).collect();
-        self.wait(&requests);
     }
 
     /// See [`Job::relay`].

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Bytes of the table of mappings that are read at once.
 const BUFFER: usize = 8192;
@@ -13,16 +13,23 @@ const BUFFER: usize = 8192;
 /// Whether this agent still has to write a report.
 static UNFINISHED: AtomicBool = AtomicBool::new(false);
 
+/// Whether part of a mapped file was lost.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// How often another thread may have replaced the same part first.
+static AGAIN: AtomicU32 = AtomicU32::new(0);
+const MOST_AGAIN: u32 = 1 << 16;
+
 /// From now on a SIGBUS from a mapped file prints an error and ends the process. Must be called
 /// after MPI has started: it installs handlers of its own, which dump the stack.
 pub fn watch_files() {
-    watch(libc::SIGBUS, lost_file);
+    watch(libc::SIGBUS, lost_file, libc::SA_RESETHAND);
 }
 
 /// From now on the head prints a line if a signal ends it before [`is_finished`].
 pub fn watch_end() {
     UNFINISHED.store(true, Ordering::Relaxed);
-    watch(libc::SIGTERM, ended);
+    watch(libc::SIGTERM, ended, libc::SA_RESETHAND);
 }
 
 /// The report is written, or an error has told why there is none.
@@ -30,19 +37,29 @@ pub fn is_finished() {
     UNFINISHED.store(false, Ordering::Relaxed);
 }
 
-/// From now on a mapped file that loses its end reads as zeros from there on. Whoever reads such files
-/// looks whether they are as they were, after reading.
+/// From now on a mapped file that loses its end, or cannot be read, reads as zeros from there on. Whoever
+/// reads such files looks afterwards whether they are as they were, and [`has_lost`].
 pub fn outlive_files() {
-    watch(libc::SIGBUS, replace_lost_file);
+    // Several threads may lose theirs at once.
+    watch(libc::SIGBUS, replace_lost_file, 0);
 }
 
-fn watch(signal: c_int, handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)) {
+/// Whether part of a mapped file was lost: it reads as zeros.
+pub fn has_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+fn watch(
+    signal: c_int,
+    handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void),
+    once: c_int,
+) {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: all zeros are a valid `sigaction`, with an empty mask and no handler.
     let action = unsafe { action.assume_init_mut() };
     action.sa_sigaction = handler as *const () as usize;
-    // A second signal, even within the handler, has its default effect.
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESETHAND | libc::SA_NODEFER;
+    // If it serves once, a second signal, even within the handler, has its default effect.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | once;
     // SAFETY: `action` is complete, and the handlers are async-signal-safe.
     unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
 }
@@ -83,10 +100,19 @@ extern "C" fn replace_lost_file(signal: c_int, info: *mut libc::siginfo_t, conte
                 0,
             )
         } != libc::MAP_FAILED;
-    match replaced {
-        // The handler serves once.
-        true => outlive_files(),
-        false => lost_file(signal, info, context),
+    // There is no file any more where another thread was quicker.
+    let is_there = || {
+        length == 0
+            && code > 0
+            && LOST.load(Ordering::Relaxed)
+            && AGAIN.fetch_add(1, Ordering::Relaxed) < MOST_AGAIN
+    };
+    match replaced || is_there() {
+        true => LOST.store(true, Ordering::Relaxed),
+        false => {
+            watch(libc::SIGBUS, lost_file, libc::SA_RESETHAND);
+            lost_file(signal, info, context);
+        }
     }
 }
 

@@ -128,14 +128,18 @@ impl Host {
     /// Waits until so many agents are there, this one included. Tells `came` how many are.
     ///
     /// # Errors
-    /// The listener fails.
+    /// Those that are there cannot be told who is.
     pub async fn gather(self, agents: usize, mut came: impl FnMut(usize)) -> Result<Linked> {
         let mut joined: Vec<(SocketAddr, TcpStream)> = Vec::new();
         let (found, mut arrivals) = unbounded_channel();
         while joined.len() + 1 < agents {
             tokio::select! {
                 accepted = self.listener.accept() => {
-                    let (stream, from) = accepted?;
+                    let Ok((stream, from)) = accepted else {
+                        // No more files, as a rule.
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                        continue;
+                    };
                     let (found, key) = (found.clone(), self.meeting.key);
                     // One that says nothing must not keep the others waiting.
                     tokio::spawn(async move {
@@ -378,9 +382,17 @@ fn random() -> Result<[u8; KEY]> {
     Ok(bytes)
 }
 
-/// What only those can tell who know the key: a keyed hash (as HMAC, RFC 2104) of the two random
-/// numbers, other ones for each direction.
-fn proof(key: &[u8; KEY], asked: &[u8], own: &[u8]) -> [u8; 32] {
+/// Who made a connection, and who was found. Each proves something else: what one end says to an agent
+/// is no proof to another one.
+#[derive(Clone, Copy)]
+enum End {
+    Maker = 1,
+    Found = 2,
+}
+
+/// What only those can tell who know the key: a keyed hash (as HMAC, RFC 2104) of which end tells it, and
+/// of the two random numbers.
+fn proof(key: &[u8; KEY], end: End, asked: &[u8], own: &[u8]) -> [u8; 32] {
     let padded = |with: u8| {
         key.iter()
             .map(|byte| byte ^ with)
@@ -389,6 +401,7 @@ fn proof(key: &[u8; KEY], asked: &[u8], own: &[u8]) -> [u8; 32] {
     };
     let inner = Sha256::new()
         .chain_update(padded(0x36))
+        .chain_update([end as u8])
         .chain_update(asked)
         .chain_update(own);
     let outer = Sha256::new()
@@ -397,8 +410,12 @@ fn proof(key: &[u8; KEY], asked: &[u8], own: &[u8]) -> [u8; 32] {
     outer.finalize().into()
 }
 
-/// Both ends prove that they know the key.
-async fn prove(stream: &mut TcpStream, key: &[u8; KEY]) -> Result<()> {
+/// Both ends prove that they know the key; this one is `own_end`.
+async fn prove(stream: &mut TcpStream, key: &[u8; KEY], own_end: End) -> Result<()> {
+    let other_end = match own_end {
+        End::Maker => End::Found,
+        End::Found => End::Maker,
+    };
     stream.set_nodelay(true)?;
     let own = random()?;
     stream.write_all(&GREETING).await?;
@@ -413,10 +430,10 @@ async fn prove(stream: &mut TcpStream, key: &[u8; KEY]) -> Result<()> {
     if other == own {
         bail!("it repeats what it is told");
     }
-    stream.write_all(&proof(key, &other, &own)).await?;
+    stream.write_all(&proof(key, own_end, &other, &own)).await?;
     let mut told = [0; 32];
     stream.read_exact(&mut told).await?;
-    let differ = told.iter().zip(proof(key, &own, &other));
+    let differ = told.iter().zip(proof(key, other_end, &own, &other));
     if differ.fold(0, |differ, (a, b)| differ | (a ^ b)) != 0 {
         bail!("it has another key");
     }
@@ -426,7 +443,7 @@ async fn prove(stream: &mut TcpStream, key: &[u8; KEY]) -> Result<()> {
 /// Begins a connection that this agent has made.
 async fn introduce(mut stream: TcpStream, key: &[u8; KEY], hello: &Hello) -> Result<TcpStream> {
     let begin = async {
-        prove(&mut stream, key).await?;
+        prove(&mut stream, key, End::Maker).await?;
         write_frame(&mut stream, &postcard::to_stdvec(hello)?).await?;
         Ok(())
     };
@@ -439,7 +456,7 @@ async fn introduce(mut stream: TcpStream, key: &[u8; KEY], hello: &Hello) -> Res
 /// Begins a connection that somebody else has made.
 async fn accept(mut stream: TcpStream, key: &[u8; KEY]) -> Result<(TcpStream, Hello)> {
     let begin = async {
-        prove(&mut stream, key).await?;
+        prove(&mut stream, key, End::Found).await?;
         let hello = read_frame(&mut stream).await?;
         Ok(postcard::from_bytes(&hello)?)
     };
@@ -468,5 +485,44 @@ async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>
     match packet.len() as u64 == length {
         true => Ok(packet),
         false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Somebody without the key connects to two agents, and passes on what each of them says.
+    #[test]
+    fn what_one_agent_says_is_no_proof_to_another() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let key = [7; KEY];
+            let listener = listen(IpAddr::from([127, 0, 0, 1])).unwrap();
+            let address = listener.local_addr().unwrap();
+            let (mut streams, mut agents) = (Vec::new(), Vec::new());
+            for _ in 0..2 {
+                streams.push(TcpStream::connect(address).await.unwrap());
+                let (stream, _) = listener.accept().await.unwrap();
+                agents.push(tokio::spawn(async move { accept(stream, &key).await }));
+            }
+            for length in [GREETING.len() + KEY, 32] {
+                let mut said = [vec![0; length], vec![0; length]];
+                for (stream, said) in streams.iter_mut().zip(&mut said) {
+                    stream.read_exact(said).await.unwrap();
+                }
+                said.reverse();
+                for (stream, said) in streams.iter_mut().zip(&said) {
+                    stream.write_all(said).await.unwrap();
+                }
+            }
+            for agent in agents {
+                let error = agent.await.unwrap().err().expect("no proof");
+                assert_eq!(error.to_string(), "it has another key");
+            }
+        });
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use laggard_comm::Job;
+use laggard_comm::{Job, signals};
 use laggard_engine::events::{Events, Mark, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
@@ -128,6 +128,9 @@ impl Share {
                 let file = file.display();
                 bail!("{file} has changed since it was opened: start laggard serve again");
             }
+        }
+        if signals::has_lost() {
+            bail!("part of the trace cannot be read any more: start laggard serve again");
         }
         Ok(())
     }

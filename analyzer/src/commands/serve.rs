@@ -52,7 +52,13 @@ pub fn serve(options: &Serve) -> Result<ExitCode> {
         (None, agents) => runtime.block_on(gather(options, agents.into()))?,
     };
     let job = LinkJob::new(linked);
+    // Nothing is there yet that has to be put away.
+    let ends = runtime.spawn(async {
+        server::signalled().await;
+        std::process::exit(1);
+    });
     let share = share(options, &job)?;
+    ends.abort();
     answer(options, (share, job.into_linked()), &runtime)?;
     // Nobody waits for what is still being worked on.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -136,6 +142,17 @@ impl Drop for Started {
     }
 }
 
+/// Returns when one of these has ended.
+async fn any_ends(started: &mut [Started]) {
+    let mut has_ended = || {
+        let mut ended = started.iter_mut().map(|agent| agent.0.try_wait());
+        ended.any(|ended| !matches!(ended, Ok(None)))
+    };
+    while !has_ended() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// The file of a meeting, until all are there.
 struct Placed(PathBuf);
 
@@ -153,8 +170,12 @@ async fn gather(options: &Serve, agents: usize) -> Result<(Linked, Vec<Started>)
         let host = Host::listen(local, "127.0.0.1").await?;
         let meeting = host.meeting().text();
         let start = |_| start(options, &meeting);
-        let started = (1..agents).map(start).collect::<Result<Vec<_>>>()?;
-        return Ok((host.gather(agents, |_| ()).await?, started));
+        let mut started = (1..agents).map(start).collect::<Result<Vec<_>>>()?;
+        let gathered = tokio::select! {
+            gathered = host.gather(agents, |_| ()) => gathered?,
+            () = any_ends(&mut started) => bail!("an agent has ended before all were there"),
+        };
+        return Ok((gathered, started));
     };
     if laggard_files::exists(file) {
         let file = file.display();
@@ -180,7 +201,7 @@ async fn gather(options: &Serve, agents: usize) -> Result<(Linked, Vec<Started>)
     };
     tokio::select! {
         gathered = host.gather(agents, came) => Ok((gathered?, Vec::new())),
-        _ = tokio::signal::ctrl_c() => bail!("ended before all agents were there"),
+        () = server::signalled() => bail!("ended before all agents were there"),
     }
 }
 

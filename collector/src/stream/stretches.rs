@@ -210,6 +210,8 @@ impl Stretches {
     #[cold]
     #[inline(never)]
     fn read_again(&mut self, begin: u64, end: u64) -> Beside {
+        // Of the time before the last reading nothing is known.
+        let begin = begin.max(self.read);
         let counted = self.count();
         let used = Used::now();
         let before = std::mem::replace(&mut self.used, used);

@@ -50,10 +50,12 @@ const OF_WORKSHARE: c_int = 8;
 const OF_PARALLEL: c_int = 9;
 const TASKWAIT: c_int = 5;
 const TASKGROUP: c_int = 6;
-/// How a task left its thread: it is complete.
-const COMPLETE: c_int = 1;
-/// Flag of tasks that are no part of a thread in its region.
+/// How a task left its thread: it is complete, cancelled, or detached; or it gives way to another one.
+const ENDED: [c_int; 3] = [1, 3, 4];
+const GIVES_WAY: [c_int; 2] = [2, 7];
+/// Flags of tasks: no part of a thread in its region; and they may go on at another thread.
 const EXPLICIT_TASK: c_int = 4;
+const UNTIED_TASK: c_int = 1 << 28;
 /// Kinds of locks: those of omp_set_lock and omp_test_lock, and critical sections.
 const LOCK: c_int = 1;
 const TEST_LOCK: c_int = 2;
@@ -161,7 +163,8 @@ unsafe extern "C" fn task_create(
     code: *const c_void,
 ) {
     let site = laggard_callpath::call_site!();
-    if flags & EXPLICIT_TASK == 0 || task.is_null() {
+    // The runtime does not tell when a part of an untied task ends.
+    if flags & EXPLICIT_TASK == 0 || flags & UNTIED_TASK != 0 || task.is_null() {
         return;
     }
     if let Some(known) = tasks::told::makes(site, (code.addr() as u64).wrapping_sub(1)) {
@@ -184,7 +187,7 @@ unsafe extern "C" fn task_schedule(prior: *mut Data, status: c_int, next: *mut D
     // SAFETY: the runtime's data of tasks, and what `task_create` put there.
     unsafe {
         let (ended, begun) = (known(prior), known(next));
-        if status == COMPLETE && !ended.is_null() {
+        if ENDED.contains(&status) && !ended.is_null() {
             (*prior).value = 0;
             let next = if begun.is_null() {
                 0
@@ -192,7 +195,7 @@ unsafe extern "C" fn task_schedule(prior: *mut Data, status: c_int, next: *mut D
                 next.addr() as u64
             };
             tasks::told::ends(site, &Box::from_raw(ended), next);
-        } else if !begun.is_null() {
+        } else if GIVES_WAY.contains(&status) && !begun.is_null() {
             tasks::told::begins(site, next.addr() as u64, &*begun);
         }
     }

@@ -29,7 +29,7 @@ const LEAST: Duration = Duration::from_micros(20);
 pub type Copy = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void);
 
 /// Most bytes of a task's data, and their largest alignment: larger ones stay as they are.
-const ROOM: usize = 2048;
+const ROOM: usize = 512;
 const ALIGNMENT: usize = 64;
 
 /// Flags of tasks into whose data the runtime itself looks.
@@ -82,9 +82,22 @@ pub unsafe fn make<T>(
     let align = made.align.max(1) as usize;
     let known = align <= ALIGNMENT && align.is_power_of_two();
     let waiter = waiter.filter(|_| fits && is_plain && known && !ompt::is_told());
-    let Some(waiter) = waiter else {
-        return run(&made);
-    };
+    match waiter {
+        // SAFETY: as the caller says.
+        Some(waiter) => unsafe { pass_on(&waiter, made, is_loop, run) },
+        None => run(&made),
+    }
+}
+
+/// Apart, so that who is not recorded has no block on its stack: tasks may nest deeply.
+#[inline(never)]
+unsafe fn pass_on<T>(
+    waiter: &Waiter,
+    made: Made,
+    is_loop: bool,
+    run: impl FnOnce(&Made) -> T,
+) -> T {
+    let align = made.align.max(1) as usize;
     let offset = size_of::<Header>().next_multiple_of(align);
     let mut block = Block {
         header: Header {

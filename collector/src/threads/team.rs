@@ -375,6 +375,10 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
     let done = call.thread().membership.done.take();
     call.thread().membership.team = *team;
     call.thread().membership.met = 0;
+    (
+        call.thread().membership.current,
+        call.thread().membership.tasks,
+    ) = (0, 0);
     crate::call::guarded(|| {
         let since = match done {
             Some(done) => done.record(call.stream(), now),
@@ -500,10 +504,11 @@ pub fn met(site: CallSite, number: u16, code: u64) {
     let leave = clock::now();
     let membership = waiter.membership();
     let enter = std::mem::take(&mut membership.met);
+    // All threads count the same barriers.
+    membership.team.met += 1;
     if enter == 0 {
         return;
     }
-    membership.team.met += 1;
     let team = membership.team;
     let what = team.meeting(number, Place::Code(code.wrapping_sub(1)), team.met);
     waiter.record(&what, (enter, leave));

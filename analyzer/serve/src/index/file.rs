@@ -236,7 +236,7 @@ mod tests {
             &Serial,
             &index,
             key,
-            vec!["/no/such/place".into(), path.clone()],
+            vec!["/proc/no/such/place".into(), path.clone()],
         );
         assert_eq!(kept.unwrap().as_ref(), Some(&path));
         let all = (&(0..2), 2);

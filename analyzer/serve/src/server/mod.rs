@@ -188,8 +188,8 @@ pub fn private<T>(make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// Returns when the server is to end.
-async fn end(server: Arc<Server>, idle: Option<Duration>) {
+/// Returns when a signal asks to end. From its first use on, these signals end nothing by themselves.
+pub async fn signalled() {
     use tokio::signal::unix::{SignalKind, signal};
     let caught = |kind| async move {
         match signal(kind) {
@@ -199,6 +199,15 @@ async fn end(server: Arc<Server>, idle: Option<Duration>) {
             Err(_) => std::future::pending().await,
         }
     };
+    tokio::select! {
+        () = caught(SignalKind::interrupt()) => {}
+        () = caught(SignalKind::terminate()) => {}
+        () = caught(SignalKind::hangup()) => {}
+    }
+}
+
+/// Returns when the server is to end.
+async fn end(server: Arc<Server>, idle: Option<Duration>) {
     let is_idle = async {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -208,9 +217,7 @@ async fn end(server: Arc<Server>, idle: Option<Duration>) {
         }
     };
     tokio::select! {
-        () = caught(SignalKind::interrupt()) => {}
-        () = caught(SignalKind::terminate()) => {}
-        () = caught(SignalKind::hangup()) => {}
+        () = signalled() => {}
         () = is_idle => {}
     }
 }

@@ -110,9 +110,8 @@ impl Walker<'_> {
         } else {
             for (at, &(partner, left, later)) in self.partners.iter().enumerate() {
                 // Who waited for this one in the same call, too, is not ahead of it.
-                let both = self.partners[..at]
-                    .iter()
-                    .filter(|other| other.0 == partner);
+                let others = &self.partners[..if later > 0 { at } else { 0 }];
+                let both = others.iter().filter(|other| other.0 == partner);
                 let later = both.map(|other| other.2).fold(later, i64::min);
                 let sums = self.synced.pair(partner, &self.sums);
                 sums.begin_at(left, call);

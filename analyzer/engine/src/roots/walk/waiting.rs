@@ -141,7 +141,8 @@ impl Walker<'_> {
                 let mut later = 0;
                 if let Some(open) = self.open.as_mut().filter(|_| is_sent(link) && self.folds) {
                     later = open.leave.saturating_sub(*leave.max(&link.enter));
-                    later = later.clamp(0, open.leave - open.begin - open.worked - open.waited);
+                    let own = open.leave - open.begin - open.worked - open.waited;
+                    later = later.clamp(0, own.max(0));
                     transfer = later.min(since.later).clamp(0, i64::from(u32::MAX));
                     open.transfer = transfer;
                 }
