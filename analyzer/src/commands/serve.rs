@@ -12,7 +12,7 @@ use laggard_engine::events::Events;
 use laggard_overlay::tcp::{self, Host, Meeting};
 use laggard_overlay::{LinkJob, Linked, link, mpi};
 use laggard_serve::Share;
-use laggard_serve::server::{self, Options};
+use laggard_serve::server::{self, Ended, Options};
 
 use super::{export, screen, traces};
 use crate::cli::Serve;
@@ -35,31 +35,41 @@ pub fn serve(options: &Serve) -> Result<ExitCode> {
         let job = MpiJob::new(0, || Ok(comm::library::load()?.1))?;
         let share = share(options, &job)?;
         mpi::run(&job, |linked| {
-            answer(options, (share, linked), &server::runtime()?)
+            answer(options, (share, linked), (&server::runtime()?, None))
         })?;
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = server::runtime()?;
+    let ended = Ended::listen(&runtime);
     let (linked, _agents) = match (&options.join, options.agents.unwrap_or(1)) {
         (Some(file), _) => {
             let meeting = meeting(file)?;
-            (runtime.block_on(tcp::join(&meeting))?, Vec::new())
+            let joined = async {
+                tokio::select! {
+                    joined = tcp::join(&meeting) => joined,
+                    () = ended.clone().wait() => bail!("ended before it had joined"),
+                }
+            };
+            (runtime.block_on(joined)?, Vec::new())
         }
         (None, 1) => {
             let alone = link::threads(1).pop().context("one agent")?;
             (alone, Vec::new())
         }
-        (None, agents) => runtime.block_on(gather(options, agents.into()))?,
+        (None, agents) => runtime.block_on(gather(options, agents.into(), &ended))?,
     };
     let job = LinkJob::new(linked);
     // Nothing is there yet that has to be put away.
+    let asked = ended.clone();
     let ends = runtime.spawn(async {
-        server::signalled().await;
+        asked.wait().await;
         std::process::exit(1);
     });
     let share = share(options, &job)?;
-    ends.abort();
-    answer(options, (share, job.into_linked()), &runtime)?;
+    if job.agent() == 0 {
+        ends.abort();
+    }
+    answer(options, (share, job.into_linked()), (&runtime, Some(ended)))?;
     // Nobody waits for what is still being worked on.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ExitCode::SUCCESS)
@@ -96,7 +106,7 @@ fn share(options: &Serve, job: &dyn Job) -> Result<Share> {
 fn answer(
     options: &Serve,
     (share, linked): (Share, Linked),
-    runtime: &tokio::runtime::Runtime,
+    (runtime, ended): (&tokio::runtime::Runtime, Option<Ended>),
 ) -> Result<()> {
     if linked.link.agent() != 0 {
         server::work(runtime, share, linked);
@@ -109,6 +119,7 @@ fn answer(
         idle: (options.idle > 0.0).then(|| Duration::from_secs_f64(60.0 * options.idle)),
         fan_out: options.fan_out.into(),
         wait: (wait > 0).then(|| Duration::from_secs(wait)),
+        ended: ended.unwrap_or_else(|| Ended::listen(runtime)),
     };
     server::serve(runtime, (share, linked), &served, |address| {
         screen::print(&format!("{address}\n"))?;
@@ -164,7 +175,7 @@ impl Drop for Placed {
 }
 
 /// Waits for so many agents in all: those that join, else processes of this machine, which it starts.
-async fn gather(options: &Serve, agents: usize) -> Result<(Linked, Vec<Started>)> {
+async fn gather(options: &Serve, agents: usize, ended: &Ended) -> Result<(Linked, Vec<Started>)> {
     let Some(file) = &options.meet else {
         let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let host = Host::listen(local, "127.0.0.1").await?;
@@ -174,6 +185,7 @@ async fn gather(options: &Serve, agents: usize) -> Result<(Linked, Vec<Started>)
         let gathered = tokio::select! {
             gathered = host.gather(agents, |_| ()) => gathered?,
             () = any_ends(&mut started) => bail!("an agent has ended before all were there"),
+            () = ended.clone().wait() => bail!("ended before all agents were there"),
         };
         return Ok((gathered, started));
     };
@@ -201,7 +213,7 @@ async fn gather(options: &Serve, agents: usize) -> Result<(Linked, Vec<Started>)
     };
     tokio::select! {
         gathered = host.gather(agents, came) => Ok((gathered?, Vec::new())),
-        () = server::signalled() => bail!("ended before all agents were there"),
+        () = ended.clone().wait() => bail!("ended before all agents were there"),
     }
 }
 

@@ -16,7 +16,8 @@ use axum::routing::get;
 use laggard_overlay::{Head, Linked, Members, Stream, Wait, node};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
 
 use crate::share::Share;
 
@@ -26,7 +27,7 @@ const CLIENTS: usize = 64;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Where to listen, and until when.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Port of 127.0.0.1; 0 = any that is free.
     pub port: u16,
@@ -38,6 +39,8 @@ pub struct Options {
     pub fan_out: usize,
     /// An agent that takes longer for an answer is left out of it; `None`: all are waited for.
     pub wait: Option<Duration>,
+    /// … or when this tells.
+    pub ended: Ended,
 }
 
 /// What all clients share.
@@ -140,7 +143,7 @@ async fn run(
         .route("/{token}/{file}", get(page::file))
         .layer(middleware::from_fn_with_state(server.clone(), guard::check))
         .with_state(server.clone());
-    let end = end(server.clone(), options.idle);
+    let end = end(server.clone(), options);
     match &options.socket {
         Some(path) => {
             let listener = unix(path)?;
@@ -188,26 +191,42 @@ pub fn private<T>(make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// Returns when a signal asks to end. From its first use on, these signals end nothing by themselves.
-pub async fn signalled() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let caught = |kind| async move {
-        match signal(kind) {
-            Ok(mut signal) => {
-                signal.recv().await;
+/// Whether a signal has asked to end: it is heard from when this is made.
+#[derive(Clone, Debug)]
+pub struct Ended(watch::Receiver<bool>);
+
+impl Ended {
+    /// From now on these signals end nothing by themselves.
+    pub fn listen(runtime: &Runtime) -> Ended {
+        let (tell, ended) = watch::channel(false);
+        let _context = runtime.enter();
+        for kind in [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ] {
+            if let Ok(mut signal) = signal(kind) {
+                let tell = tell.clone();
+                tokio::spawn(async move {
+                    signal.recv().await;
+                    tell.send_replace(true);
+                });
             }
-            Err(_) => std::future::pending().await,
         }
-    };
-    tokio::select! {
-        () = caught(SignalKind::interrupt()) => {}
-        () = caught(SignalKind::terminate()) => {}
-        () = caught(SignalKind::hangup()) => {}
+        Ended(ended)
+    }
+
+    /// Returns when one has.
+    pub async fn wait(mut self) {
+        if self.0.wait_for(|ended| *ended).await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 
 /// Returns when the server is to end.
-async fn end(server: Arc<Server>, idle: Option<Duration>) {
+async fn end(server: Arc<Server>, options: &Options) {
+    let idle = options.idle;
     let is_idle = async {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -217,7 +236,7 @@ async fn end(server: Arc<Server>, idle: Option<Duration>) {
         }
     };
     tokio::select! {
-        () = signalled() => {}
+        () = options.ended.clone().wait() => {}
         () = is_idle => {}
     }
 }
