@@ -6,15 +6,15 @@ use super::{Open, Walker, add};
 use crate::roots::activities::{INSIDE, Kind};
 use crate::roots::synced::Parts;
 
-/// Parts of a call's waiting in calls that did little else, from this share of their time on.
-const WAITING: (i64, i64) = (15, 16);
+/// Calls that did little but wait, from this share of their time on.
+const WAITING: (i64, i64) = (3, 4);
 
-/// Time beside work in calls that waited for others to their end, ns.
+/// Time beside work in the waiting of such calls, ns.
 #[derive(Default)]
 pub(super) struct InWaits {
-    /// By [`INSIDE`].
+    /// By [`INSIDE`], at least.
     times: [i64; INSIDE.len()],
-    /// Time of these calls.
+    /// How long they waited.
     all: i64,
 }
 
@@ -48,7 +48,7 @@ impl Walker<'_> {
     /// The parts of the `own` time of a call that ends, ns: beside work, then the rest.
     ///
     /// Where in the call a rank was off its processor is not recorded. Libraries that yield or sleep in
-    /// waits are off it there, too: by as much as in the calls so far that did nothing but wait. What goes
+    /// waits are off it there, too: by as much as in the calls so far that did little but wait. What goes
     /// beyond is of the call itself, and never more than that.
     pub(super) fn parts(&mut self, open: &Open, number: u32, mut own: i64) -> Parts {
         let mut parts = Parts::new();
@@ -70,10 +70,12 @@ impl Walker<'_> {
         parts.push((number, own));
         let waited = i128::from(open.waited) * i128::from(WAITING.1);
         if waited > 0 && waited >= i128::from(whole) * i128::from(WAITING.0) {
+            // Who waits without a processor goes on late: what comes after the waiting is off it first.
+            let rest = (whole - open.waited).max(0);
             for (sum, time) in self.in_waits.times.iter_mut().zip(open.off) {
-                *sum = sum.saturating_add(time.min(whole));
+                *sum = sum.saturating_add((time.min(whole) - rest).max(0));
             }
-            self.in_waits.all = self.in_waits.all.saturating_add(whole);
+            self.in_waits.all = self.in_waits.all.saturating_add(open.waited);
         }
         parts
     }
