@@ -240,6 +240,14 @@ impl<'e> Lane<'e> {
         self.found.settle();
     }
 
+    /// A slab has been read that ends at `end`, ns: reads its calls, too. Several locations may do so
+    /// beside each other.
+    pub fn prepare(&mut self, end: i64) {
+        self.settle();
+        self.reader.fill(end);
+        self.ahead.fill(end);
+    }
+
     /// What a call needs, in the order of numbers.
     #[inline]
     pub fn needed(&mut self, call: &Call, needed: &mut Vec<Consumer>) {

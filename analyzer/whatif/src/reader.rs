@@ -1,5 +1,6 @@
 //! The calls of a location, one after the other, with what the replay needs of each.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use laggard_engine::events::{Events, GroupKind, NONE, OUTSIDE, Operation, Operations};
@@ -68,8 +69,8 @@ pub struct Reader<'e> {
     operations: Operations<'e>,
     /// By signature.
     kinds: Vec<Option<Kind>>,
-    /// Calls that were read, the next one last.
-    read: Vec<Call>,
+    /// Calls that were read, the next one first.
+    read: VecDeque<Call>,
 }
 
 /// Calls that are read at once: to begin costs as much as two or three of them.
@@ -81,7 +82,7 @@ impl<'e> Reader<'e> {
             events,
             operations: events.operations(location),
             kinds: Vec::new(),
-            read: Vec::new(),
+            read: VecDeque::new(),
         }
     }
 
@@ -89,12 +90,21 @@ impl<'e> Reader<'e> {
     #[inline]
     pub fn next(&mut self) -> Option<Call> {
         if self.read.is_empty() {
-            self.read_on();
+            self.read_on(|count, _| count < AT_ONCE);
         }
-        self.read.pop()
+        self.read.pop_front()
     }
 
-    fn read_on(&mut self) {
+    /// Reads all calls that end before `end`, ns, and one more: several locations may do so beside each
+    /// other.
+    pub fn fill(&mut self, end: i64) {
+        if self.read.back().is_none_or(|last| last.leave < end) {
+            self.read_on(|_, leave| leave < end);
+        }
+    }
+
+    /// Reads on while the number of calls that were read, and the end of the last one, ns, say so.
+    fn read_on(&mut self, goes_on: impl Fn(usize, i64) -> bool) {
         let (events, kinds, read) = (self.events, &mut self.kinds, &mut self.read);
         let mut first = None;
         self.operations.read(|operation| {
@@ -109,7 +119,7 @@ impl<'e> Reader<'e> {
             }
             let kind = *kinds[at].get_or_insert_with(|| kind(events, operation));
             let look = operation.look;
-            read.push(Call {
+            read.push_back(Call {
                 first: first.take().unwrap_or(operation.number),
                 number: operation.number,
                 enter: operation.enter,
@@ -128,12 +138,11 @@ impl<'e> Reader<'e> {
                 off: operation.off,
                 kind,
             });
-            match read.len() < AT_ONCE {
+            match goes_on(read.len(), operation.leave) {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         });
-        read.reverse();
     }
 }
 

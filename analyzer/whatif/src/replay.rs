@@ -25,6 +25,7 @@ use std::cmp::Reverse;
 
 use anyhow::Result;
 use laggard_engine::events::{Events, Moves};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::circles::Circles;
@@ -229,7 +230,7 @@ impl Sweep<'_> {
             graph.found.read(slab, |[location, enter, lost, ..]| {
                 lanes[location as usize].found.push((enter, lost as i64));
             })?;
-            lanes.iter_mut().for_each(Lane::settle);
+            lanes.par_iter_mut().for_each(|lane| lane.prepare(end));
             let free = lanes
                 .iter()
                 .filter(|lane| !lane.is_done && !lane.is_blocked);

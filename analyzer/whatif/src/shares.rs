@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use laggard_engine::events::{Events, OUTSIDE};
 use laggard_report::{SourceLocation, ratio};
 use laggard_trace::calls;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::marks::{Gap, Marks, Pairs, mark};
@@ -124,33 +125,15 @@ impl Shares {
         if self.0.is_empty() {
             return None;
         }
-        // By share and epoch: of members, and of others.
-        let mut epochs: Vec<Vec<[(i64, i64); KINDS]>> = vec![Vec::new(); self.0.len()];
-        let mut ranks = vec![[0usize; KINDS]; self.0.len()];
-        for location in 0..events.locations() {
-            let mut ahead = Ahead::new(events, location, self);
-            let mut has_any = vec![false; self.0.len()];
-            while ahead.is_main {
-                for (at, share) in self.0.iter().enumerate() {
-                    let (epochs, own) = (&mut epochs[at], ahead.own[at]);
-                    if epochs.len() <= ahead.epoch {
-                        epochs.resize(ahead.epoch + 1, Default::default());
-                    }
-                    let other = share.kind(location);
-                    let (sum, count) = &mut epochs[ahead.epoch][other];
-                    *sum = sum.saturating_add(own);
-                    *count += i64::from(own > 0 || share.all.is_some() || share.is_part());
-                    has_any[at] |= own > 0 || share.is_part();
-                }
-                if ahead.is_over {
-                    break;
-                }
-                ahead.go_on(self);
-            }
-            for (at, share) in self.0.iter().enumerate() {
-                ranks[at][share.kind(location)] += usize::from(has_any[at]);
-            }
-        }
+        let locations = (0..events.locations()).into_par_iter();
+        let learnt = locations.fold(
+            || Learnt::new(self.0.len()),
+            |mut learnt, location| {
+                learnt.read(events, location, self);
+                learnt
+            },
+        );
+        let Learnt { epochs, ranks } = learnt.reduce(|| Learnt::new(self.0.len()), Learnt::merge);
         for ((share, epochs), [own, others, _]) in self.0.iter_mut().zip(epochs).zip(ranks.clone())
         {
             let compared = usize::from(others > 0);
@@ -186,6 +169,68 @@ impl Shares {
         let shares = self.0.iter().enumerate();
         let found = shares.filter(|(_, share)| share.what.may_be(before, after));
         found.fold(0, |marks, (at, _)| marks | mark(at))
+    }
+}
+
+/// What some locations compute.
+struct Learnt {
+    /// By share and epoch, of each kind: ns, and how many have any.
+    epochs: Vec<Vec<[(i64, i64); KINDS]>>,
+    /// By share and kind: locations that have any.
+    ranks: Vec<[usize; KINDS]>,
+}
+
+impl Learnt {
+    fn new(shares: usize) -> Learnt {
+        Learnt {
+            epochs: vec![Vec::new(); shares],
+            ranks: vec![[0; KINDS]; shares],
+        }
+    }
+
+    /// Adds a location.
+    fn read(&mut self, events: &Events, location: usize, shares: &Shares) {
+        let mut ahead = Ahead::new(events, location, shares);
+        let mut has_any = vec![false; shares.0.len()];
+        while ahead.is_main {
+            for (at, share) in shares.0.iter().enumerate() {
+                let (epochs, own) = (&mut self.epochs[at], ahead.own[at]);
+                if epochs.len() <= ahead.epoch {
+                    epochs.resize(ahead.epoch + 1, Default::default());
+                }
+                let (sum, count) = &mut epochs[ahead.epoch][share.kind(location)];
+                *sum = sum.saturating_add(own);
+                *count += i64::from(own > 0 || share.all.is_some() || share.is_part());
+                has_any[at] |= own > 0 || share.is_part();
+            }
+            if ahead.is_over {
+                break;
+            }
+            ahead.go_on(shares);
+        }
+        for (at, share) in shares.0.iter().enumerate() {
+            self.ranks[at][share.kind(location)] += usize::from(has_any[at]);
+        }
+    }
+
+    fn merge(mut self, other: Learnt) -> Learnt {
+        for (own, other) in self.epochs.iter_mut().zip(other.epochs) {
+            if own.len() < other.len() {
+                own.resize(other.len(), Default::default());
+            }
+            for (own, other) in own.iter_mut().flatten().zip(other.into_iter().flatten()) {
+                *own = (own.0.saturating_add(other.0), own.1 + other.1);
+            }
+        }
+        for (own, other) in self
+            .ranks
+            .iter_mut()
+            .flatten()
+            .zip(other.ranks.into_iter().flatten())
+        {
+            *own += other;
+        }
+        self
     }
 }
 
@@ -252,6 +297,13 @@ impl<'e> Ahead<'e> {
         };
         ahead.sum(shares);
         ahead
+    }
+
+    /// Reads all that ends before `end`, ns.
+    pub fn fill(&mut self, end: i64) {
+        if let Some(reader) = &mut self.reader {
+            reader.fill(end);
+        }
     }
 
     /// A meeting is over.

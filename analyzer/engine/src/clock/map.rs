@@ -121,7 +121,12 @@ impl ClockMap {
     }
 
     /// Mean length of `ticks` ticks, ns.
+    #[inline]
     pub fn length_ns(&self, ticks: u64) -> f64 {
+        // Most records tell nothing of what is asked.
+        if ticks == 0 {
+            return 0.0;
+        }
         let rate = match &*self.segments {
             [only] => only.rate as f64 / (1u64 << FRACTION) as f64,
             [first, .., last] => {
