@@ -25,7 +25,7 @@ impl Run {
 
     /// A program with this argument, and its calls with this name.
     fn recorded(program: &str, what: &str, call: &str) -> Run {
-        let bench = Bench::new(&format!("{program}-{what}"));
+        let bench = Bench::sharing(&format!("{program}-{what}"));
         let program = bench.compile(&format!("processor/{program}.c"), &[], &["-lpthread"]);
         let words = [program.as_os_str(), OsStr::new(what)];
         let run = bench.traced(2, &words, "trace");

@@ -30,7 +30,7 @@ struct Real {
 impl Real {
     fn new(test: &str, words: &[&Path], result: fn(&str) -> Option<&str>) -> Real {
         Real {
-            bench: Bench::new(test),
+            bench: Bench::sharing(test),
             words: words.iter().map(|w| w.to_path_buf()).collect(),
             file: None,
             result,

@@ -46,7 +46,7 @@ fn info(bench: &Bench, trace: &Path) -> String {
 impl Run {
     fn of(source: &str, mode: &str, way: &str, apart: bool) -> Run {
         let name = source.replace('.', "-");
-        let bench = Bench::new(&format!("samples-{name}-{mode}-{way}"));
+        let bench = Bench::sharing(&format!("samples-{name}-{mode}-{way}"));
         let program = bench.compile(&format!("processor/{source}"), &[], &[]);
         let words = [program.as_os_str(), OsStr::new(mode)];
         let (said, trace) = traced(&bench, way, &words, apart);

@@ -28,14 +28,14 @@ struct Run {
 impl Run {
     fn of(source: &str, ranks: u32, threads: &str) -> Run {
         let name = source.replace('.', "-");
-        let bench = Bench::new(&format!("threads-{name}"));
+        let bench = Bench::sharing(&format!("threads-{name}"));
         let program = bench.compile(&format!("threads/{source}"), FLAGS, &[]);
         Run::recorded(&bench, &program, ranks, threads)
     }
 
     /// The same with LLVM's compiler and runtime.
     fn by_clang(source: &str, ranks: u32, threads: &str) -> Run {
-        let bench = Bench::new(&format!("threads-clang-{}", source.replace('.', "-")));
+        let bench = Bench::sharing(&format!("threads-clang-{}", source.replace('.', "-")));
         let source = programs().join("threads").join(source);
         let program = bench.path("by-clang");
         let mut command = Command::new(bench.mpi.compiler(&source));
