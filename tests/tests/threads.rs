@@ -194,21 +194,27 @@ fn a_mutex_is_charged_to_its_holder() {
 fn other_locks_are_charged_to_their_holders() {
     let source = "threads/locks.c";
     let check_run = |run: &Run| {
-        run.loses("wait_on_mutex", 4.0 * ROUNDS * DELAY)?;
-        let mut found = run.report["bottlenecks"].as_array().into_iter().flatten();
-        let found = found.find(|found| found["operation"] == "omp_set_lock");
-        let found = found.unwrap_or(&Value::Null);
-        check(found["location"]["line"] == mark(source, "lock"), found)?;
-        let cause = &found["causes"][0];
-        check(cause["location"]["line"] == mark(source, "unlock"), cause)?;
+        run.loses("wait_on_mutex", 5.0 * ROUNDS * DELAY)?;
+        for (operation, taken, given_back) in [
+            ("omp_set_lock", "lock", "unlock"),
+            ("omp_set_nest_lock", "nest", "unnest"),
+        ] {
+            let mut found = run.report["bottlenecks"].as_array().into_iter().flatten();
+            let found = found.find(|found| found["operation"] == operation);
+            let found = found.unwrap_or(&Value::Null);
+            check(found["location"]["line"] == mark(source, taken), found)?;
+            let cause = &found["causes"][0];
+            check(cause["location"]["line"] == mark(source, given_back), cause)?;
+        }
         let waits = [
             "omp_set_lock",
+            "omp_set_nest_lock",
             "rwlock_rdlock",
             "rwlock_wrlock",
             "spin_lock",
         ]
         .map(|name| run.dump.matches(&format!("{name} ")).count());
-        check(waits == [ROUNDS as usize; 4], &(waits, &run.dump))
+        check(waits == [ROUNDS as usize; 5], &(waits, &run.dump))
     };
     until_right("locks", |_| check_run(&Run::of("locks.c", 1, "2")));
     until_right("locks by clang", |_| {
@@ -224,6 +230,29 @@ fn a_critical_section_is_entered_in_turns() {
         run.loses("wait_at_critical", ROUNDS * 0.020 * (1.0 + 2.0 + 3.0))?;
         let sections = run.dump.matches(" omp_critical ").count();
         check(sections == 3 * ROUNDS as usize, &run.dump)
+    });
+}
+
+/// Threads wait for their turns in an ordered loop, with both runtimes of OpenMP.
+#[test]
+fn ordered_regions_are_gone_through_in_turns() {
+    let check_run = |run: &Run| {
+        run.loses("wait_at_ordered", ROUNDS * 0.020 * (1.0 + 2.0 + 3.0))?;
+        let found = run.finding("wait_at_ordered");
+        check(
+            found["location"]["function"]
+                .as_str()
+                .is_some_and(|name| name.starts_with("main")),
+            found,
+        )?;
+        let cause = &found["causes"][0];
+        check(cause["operation"] == "omp_ordered_end", cause)?;
+        let turns = run.dump.matches(" omp_ordered ").count();
+        check(turns == 3 * ROUNDS as usize, &run.dump)
+    };
+    until_right("ordered", |_| check_run(&Run::of("ordered.c", 1, "4")));
+    until_right("ordered by clang", |_| {
+        check_run(&Run::by_clang("ordered.c", 1, "4"))
     });
 }
 
