@@ -256,6 +256,44 @@ fn ordered_regions_are_gone_through_in_turns() {
     });
 }
 
+/// What it gains to mend a further thread, against the same program mended.
+#[test]
+fn mending_a_thread_gains_what_is_promised() {
+    const MOST_OFF: f64 = 0.25;
+    let bench = Bench::new("threads-gains");
+    let program = bench.compile("threads/gains.c", FLAGS, &[]);
+    for case in ["late", "lock", "task"] {
+        until_right(case, |attempt| {
+            let elapsed = |kind: &str| {
+                let trace = format!("{case}-{kind}-{attempt}");
+                let words = [program.as_os_str(), case.as_ref(), kind.as_ref()];
+                let run = bench.traced(2, &words, &trace).env("OMP_NUM_THREADS", "4");
+                let outcome = run.env("OMP_WAIT_POLICY", "passive").run();
+                let outcome = outcome.expect_orderly().expect_success();
+                let mut lines = outcome.stdout.lines();
+                let time = lines.find_map(|line| line.strip_prefix("elapsed "));
+                let time: f64 = time.and_then(|time| time.parse().ok()).expect("a time");
+                (time, bench.path(&trace))
+            };
+            let ((flawed, trace), (mended, _)) = (elapsed("flawed"), elapsed("mended"));
+            let path = bench.path(&format!("{case}.json"));
+            let outcome = bench.analyze(&trace, 2, &path, &["-q"]);
+            outcome.expect_orderly().expect_success();
+            let report = fs::read_to_string(&path).expect("a report");
+            let report: Value = serde_json::from_str(&report).expect("JSON");
+            // Threads are numbered as they come. What one does after different calls is several causes.
+            let roots = report["root_causes"].as_array().into_iter().flatten();
+            let roots = roots.filter(|root| root["rank_set"] == "0");
+            let roots = roots.filter(|root| root["thread_set"].is_string());
+            let promised: f64 = roots.filter_map(|root| root["gain_s"].as_f64()).sum();
+            let gained = flawed - mended;
+            let seen = (case, promised, gained);
+            eprintln!("{seen:?}");
+            check(near(promised, gained, MOST_OFF * gained), &seen)
+        });
+    }
+}
+
 /// Who signals is late for those who wait for it.
 #[test]
 fn signals_are_charged_to_those_who_give_them() {
