@@ -158,6 +158,7 @@ patterns! {
     64 OmpManagement = threads::OMP_MANAGEMENT;
     65 WithoutProcessor = unexplained::WITHOUT_PROCESSOR;
     66 WaitForTasks = threads::WAIT_FOR_TASKS;
+    67 WaitAtOrdered = threads::WAIT_AT_ORDERED;
 }
 
 impl PatternId {
@@ -192,6 +193,7 @@ impl PatternId {
             | IdleThreads
             | WaitOnMutex
             | WaitAtCritical
+            | WaitAtOrdered
             | WaitAtThreadBarrier
             | WaitOnSignal
             | WaitForThread

@@ -76,7 +76,7 @@ pub(crate) static WAIT_ON_MUTEX: Pattern = Pattern {
     name: "Wait on mutex",
     summary: "Threads waited for a mutex that other threads of their rank held.",
     description: "The thread wanted a mutex (pthread_mutex_lock; C11's and C++'s are the same), a \
-        read-write lock, a spin lock, or a lock of OpenMP (omp_set_lock) while others had it, one after another. Each holder has its share: the time until it gave the mutex \
+        read-write lock, a spin lock, or a lock of OpenMP (omp_set_lock, omp_set_nest_lock) while others had it, one after another. Each holder has its share: the time until it gave the mutex \
         back, since the holder before did, or since the wait began. The reason is what a holder did \
         while it had the mutex, and how often threads want it.",
     condition: "another thread gave the mutex back during the wait",
@@ -95,6 +95,21 @@ pub(crate) static WAIT_AT_CRITICAL: Pattern = Pattern {
         before did, or since the wait began.",
     condition: "another thread left the section during the wait",
     severity: "enter of the last end of the section by another thread during the wait - enter(begin)",
+    unit: Unit::Seconds,
+    part: Part::Begin,
+};
+
+pub(crate) static WAIT_AT_ORDERED: Pattern = Pattern {
+    id: "wait_at_ordered",
+    parent: "threads",
+    name: "Wait at ordered region",
+    summary: "Threads waited in an ordered loop of OpenMP for the iterations before theirs.",
+    description: "Threads go through the ordered regions of a loop in the order of its iterations. Each \
+        thread that passed the turn on meanwhile has its share: the time until it did, since the one before \
+        did, or since the wait began. With GCC's runtime, the turn passes when a thread is done with its \
+        part of the iterations; with others, at the end of the region.",
+    condition: "another thread passed the turn on during the wait",
+    severity: "enter of the last passing on by another thread during the wait - enter(begin)",
     unit: Unit::Seconds,
     part: Part::Begin,
 };

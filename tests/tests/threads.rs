@@ -194,21 +194,27 @@ fn a_mutex_is_charged_to_its_holder() {
 fn other_locks_are_charged_to_their_holders() {
     let source = "threads/locks.c";
     let check_run = |run: &Run| {
-        run.loses("wait_on_mutex", 4.0 * ROUNDS * DELAY)?;
-        let mut found = run.report["bottlenecks"].as_array().into_iter().flatten();
-        let found = found.find(|found| found["operation"] == "omp_set_lock");
-        let found = found.unwrap_or(&Value::Null);
-        check(found["location"]["line"] == mark(source, "lock"), found)?;
-        let cause = &found["causes"][0];
-        check(cause["location"]["line"] == mark(source, "unlock"), cause)?;
+        run.loses("wait_on_mutex", 5.0 * ROUNDS * DELAY)?;
+        for (operation, taken, given_back) in [
+            ("omp_set_lock", "lock", "unlock"),
+            ("omp_set_nest_lock", "nest", "unnest"),
+        ] {
+            let mut found = run.report["bottlenecks"].as_array().into_iter().flatten();
+            let found = found.find(|found| found["operation"] == operation);
+            let found = found.unwrap_or(&Value::Null);
+            check(found["location"]["line"] == mark(source, taken), found)?;
+            let cause = &found["causes"][0];
+            check(cause["location"]["line"] == mark(source, given_back), cause)?;
+        }
         let waits = [
             "omp_set_lock",
+            "omp_set_nest_lock",
             "rwlock_rdlock",
             "rwlock_wrlock",
             "spin_lock",
         ]
         .map(|name| run.dump.matches(&format!("{name} ")).count());
-        check(waits == [ROUNDS as usize; 4], &(waits, &run.dump))
+        check(waits == [ROUNDS as usize; 5], &(waits, &run.dump))
     };
     until_right("locks", |_| check_run(&Run::of("locks.c", 1, "2")));
     until_right("locks by clang", |_| {
@@ -225,6 +231,67 @@ fn a_critical_section_is_entered_in_turns() {
         let sections = run.dump.matches(" omp_critical ").count();
         check(sections == 3 * ROUNDS as usize, &run.dump)
     });
+}
+
+/// Threads wait for their turns in an ordered loop, with both runtimes of OpenMP.
+#[test]
+fn ordered_regions_are_gone_through_in_turns() {
+    let check_run = |run: &Run| {
+        run.loses("wait_at_ordered", ROUNDS * 0.020 * (1.0 + 2.0 + 3.0))?;
+        let found = run.finding("wait_at_ordered");
+        check(
+            found["location"]["function"]
+                .as_str()
+                .is_some_and(|name| name.starts_with("main")),
+            found,
+        )?;
+        let cause = &found["causes"][0];
+        check(cause["operation"] == "omp_ordered_end", cause)?;
+        let turns = run.dump.matches(" omp_ordered ").count();
+        check(turns == 3 * ROUNDS as usize, &run.dump)
+    };
+    until_right("ordered", |_| check_run(&Run::of("ordered.c", 1, "4")));
+    until_right("ordered by clang", |_| {
+        check_run(&Run::by_clang("ordered.c", 1, "4"))
+    });
+}
+
+/// What it gains to mend a further thread, against the same program mended.
+#[test]
+fn mending_a_thread_gains_what_is_promised() {
+    const MOST_OFF: f64 = 0.25;
+    let bench = Bench::new("threads-gains");
+    let program = bench.compile("threads/gains.c", FLAGS, &[]);
+    for case in ["late", "lock", "task"] {
+        until_right(case, |attempt| {
+            let elapsed = |kind: &str| {
+                let trace = format!("{case}-{kind}-{attempt}");
+                let words = [program.as_os_str(), case.as_ref(), kind.as_ref()];
+                let run = bench.traced(2, &words, &trace).env("OMP_NUM_THREADS", "4");
+                let outcome = run.env("OMP_WAIT_POLICY", "passive").run();
+                let outcome = outcome.expect_orderly().expect_success();
+                let mut lines = outcome.stdout.lines();
+                let time = lines.find_map(|line| line.strip_prefix("elapsed "));
+                let time: f64 = time.and_then(|time| time.parse().ok()).expect("a time");
+                (time, bench.path(&trace))
+            };
+            let ((flawed, trace), (mended, _)) = (elapsed("flawed"), elapsed("mended"));
+            let path = bench.path(&format!("{case}.json"));
+            let outcome = bench.analyze(&trace, 2, &path, &["-q"]);
+            outcome.expect_orderly().expect_success();
+            let report = fs::read_to_string(&path).expect("a report");
+            let report: Value = serde_json::from_str(&report).expect("JSON");
+            // Threads are numbered as they come. What one does after different calls is several causes.
+            let roots = report["root_causes"].as_array().into_iter().flatten();
+            let roots = roots.filter(|root| root["rank_set"] == "0");
+            let roots = roots.filter(|root| root["thread_set"].is_string());
+            let promised: f64 = roots.filter_map(|root| root["gain_s"].as_f64()).sum();
+            let gained = flawed - mended;
+            let seen = (case, promised, gained);
+            eprintln!("{seen:?}");
+            check(near(promised, gained, MOST_OFF * gained), &seen)
+        });
+    }
 }
 
 /// Who signals is late for those who wait for it.

@@ -109,7 +109,8 @@ pub fn write(
         }
     }
     for (path, ticks) in &event.sampled {
-        write!(out, " sampled=path {path}:{ticks}")?;
+        let time = microseconds(u64::from(*ticks));
+        write!(out, " sampled=path {path}:{time:.3}us")?;
     }
     Ok(())
 }
@@ -125,7 +126,6 @@ const WORDS: &[(u16, &str)] = &[
     (flags::FAILED, "failed"),
 ];
 
-/// What a wait for a value compares by.
 /// What the time before a call, or in it, was beside work.
 fn beside(
     out: &mut impl Write,
@@ -151,6 +151,7 @@ fn beside(
     Ok(())
 }
 
+/// What a wait for a value compares by.
 fn watched(out: &mut impl Write, signature: &Signature) -> io::Result<()> {
     const COMPARISONS: [&str; 6] = ["eq", "ne", "gt", "le", "lt", "ge"];
     let waits = |call: &calls::Call| call.generic == GenericType::WaitOnValue;
@@ -410,6 +411,18 @@ mod tests {
         assert_eq!(
             text(signature, Event::default(), &Definitions::default(), 0),
             " bytes=4"
+        );
+    }
+
+    #[test]
+    fn samples_say_the_time_that_they_stand_for() {
+        let event = Event {
+            sampled: vec![(7, 1500), (0, 20)],
+            ..Default::default()
+        };
+        assert_eq!(
+            text(Signature::default(), event, &Definitions::default(), 0),
+            " sampled=path 7:1500.000us sampled=path 0:20.000us"
         );
     }
 

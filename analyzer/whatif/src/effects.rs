@@ -14,7 +14,9 @@ use crate::place::{Place, nearest_of};
 use crate::reader::{Call, Reader, Site};
 use crate::scenario::{Change, Scenario, Where};
 use crate::shares::{Ahead, LongCall, Rests, Shares, Sites, scaled};
-use crate::targets::{Calls, is_barrier, is_optional, locations_of, recorded, root_cause, stretch};
+use crate::targets::{
+    Calls, is_barrier, is_optional, locations_of, recorded, root_cause, stretch, threads_of,
+};
 
 /// The scenarios that change a call.
 #[derive(Clone, Copy, Debug, Default)]
@@ -170,19 +172,22 @@ impl Effects {
         events: &Events,
         root: &RootCause,
     ) -> Result<()> {
-        let members = recorded(events, &root.rank_set)?;
+        let ranks = recorded(events, &root.rank_set)?;
+        let threads = threads_of(events, root);
         let part = OUTSIDE.iter().position(|part| part.name() == root.activity);
         let is_between = part.is_some() && root.until.is_some();
         if is_between || root.activity == "computation" {
-            let share = self
-                .shares
-                .add_between(stretch(events, root)?, part, members);
-            effect.shared.push(share);
+            let stretch = stretch(events, root)?;
+            effect.shared.push(match threads {
+                Some(members) => self.shares.add_in_team(stretch, part, members, ranks),
+                None => self.shares.add_between(stretch, part, ranks),
+            });
             return Ok(());
         }
         match (root.activity.as_str(), part) {
             ("call" | "io", _) | (_, Some(_)) => {
                 let call = Sites::new(events, &root.operation, &root.location);
+                let members = threads.unwrap_or(ranks);
                 effect.calls.push(LongCall::new(call, part, members));
             }
             _ => bail!("{} is of the network: use --network latency=0", root.id),

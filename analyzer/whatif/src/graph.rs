@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 use laggard_engine::events::{
-    Collective, Events, GroupKind, Joined, Member, Message, MessageEnd, NONE, Wait,
+    Collective, Events, GroupKind, Joined, Member, Message, MessageEnd, NONE, Party, Wait,
 };
 use laggard_patterns::PatternId;
 use laggard_trace::calls::{self, Shape};
@@ -92,7 +92,23 @@ pub struct Graph<'e> {
     is_one_host: bool,
     /// Members of collectives under way, by group and instance.
     open: FxHashMap<(u32, u64), Vec<Member>>,
+    /// Meetings of teams, by the location and the number of the call that came last.
+    teams: FxHashMap<(u32, u64), Team>,
+    /// Whether the wait that was told last is of one of them.
+    is_of_team: bool,
 }
+
+/// A meeting of a team, as far as its waits are known.
+struct Team {
+    /// The calls that waited.
+    waiting: Vec<Moment>,
+    /// When the first of them began, and who came after it.
+    first: i64,
+    late: Vec<Moment>,
+}
+
+/// Meetings of teams that are kept: their waits are told one after another.
+const MOST_TEAMS: usize = 1024;
 
 /// A moment: location, number of the call, ns.
 type Moment = (u32, u64, i64);
@@ -113,8 +129,11 @@ impl<'e> Graph<'e> {
             eager_limit: events.eager_limit(),
             is_one_host: hosts.all(|host| Some(host) == first),
             open: FxHashMap::default(),
+            teams: FxHashMap::default(),
+            is_of_team: false,
         };
         events.join(&mut graph)?;
+        graph.end_teams();
         let mut main: Option<(u32, usize)> = None;
         for location in 0..events.locations() {
             let place = events.place(location);
@@ -260,6 +279,47 @@ impl<'e> Graph<'e> {
         }
     }
 
+    /// All threads of a team depend on those that came late. So does the last one: with a change, others
+    /// may come after it.
+    fn end_teams(&mut self) {
+        let teams = std::mem::take(&mut self.teams);
+        let mut teams: Vec<_> = teams.into_iter().collect();
+        teams.sort_unstable_by_key(|(last, _)| *last);
+        for ((location, number), team) in teams {
+            let Some(&last) = team.late.iter().max_by_key(|late| late.2) else {
+                continue;
+            };
+            let (junction, time) = (self.junction(), last.2);
+            let waiting = team.waiting.into_iter();
+            let waiting = waiting.filter(|waiting| !self.is_refuted(time, waiting.2));
+            // The last one's end is not known, and comes after its begin.
+            let consumers: Vec<Moment> = waiting.chain([(location, number, time)]).collect();
+            for &(location, number, time) in &team.late {
+                self.provide(Provider {
+                    junction,
+                    number,
+                    time,
+                    location,
+                    consumers: consumers.len() as u32,
+                    providers: team.late.len() as u32,
+                    is_by_time: false,
+                });
+            }
+            for (location, number, leave) in consumers {
+                self.consume(
+                    leave,
+                    Consumer {
+                        junction,
+                        number,
+                        location,
+                        is_late_receiver: false,
+                        time,
+                    },
+                );
+            }
+        }
+    }
+
     /// Each depends on all lower ranks: on the one before it, and on what that one depends on.
     fn chain(&mut self, members: &mut [Member]) {
         members.sort_unstable_by_key(|member| member.local_rank);
@@ -313,6 +373,15 @@ impl<'e> Graph<'e> {
             before = Some(junction);
         }
     }
+}
+
+/// Whether threads of a team wait for each other.
+fn is_of_team(pattern: PatternId) -> bool {
+    use PatternId::{WaitAtImplicitOmpBarrier, WaitAtOmpBarrier, WaitAtThreadBarrier};
+    matches!(
+        pattern,
+        WaitAtImplicitOmpBarrier | WaitAtOmpBarrier | WaitAtThreadBarrier
+    )
 }
 
 fn is_late_receiver(pattern: PatternId) -> bool {
@@ -374,6 +443,7 @@ impl Joined for Graph<'_> {
     }
 
     fn wait(&mut self, wait: &Wait) -> Result<()> {
+        self.is_of_team = false;
         let pattern = PatternId::from_number(wait.pattern).filter(|pattern| pattern.is_waiting());
         let Some(pattern) = pattern else {
             return Ok(());
@@ -390,7 +460,42 @@ impl Joined for Graph<'_> {
         {
             let on = (late.location, late.number, late.enter);
             let by = (wait.location, number, wait.leave);
-            self.depend(on, by, is_late_receiver(pattern));
+            self.is_of_team = is_of_team(pattern);
+            if !self.is_of_team {
+                self.depend(on, by, is_late_receiver(pattern));
+                return Ok(());
+            }
+            let key = (late.location, late.number);
+            if self.teams.len() >= MOST_TEAMS && !self.teams.contains_key(&key) {
+                self.end_teams();
+            }
+            let team = self.teams.entry(key).or_insert_with(|| Team {
+                waiting: Vec::new(),
+                first: i64::MAX,
+                late: Vec::new(),
+            });
+            team.waiting.push(by);
+            if wait.enter < team.first {
+                team.first = wait.enter;
+                team.late.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn wants_parties(&self) -> bool {
+        self.is_of_team
+    }
+
+    fn party(&mut self, wait: &Wait, party: &Party) -> Result<()> {
+        let last = wait.last.map(|last| (last.location, last.number));
+        let team = last.filter(|_| party.location != NONE);
+        let team = team.and_then(|last| self.teams.get_mut(&last));
+        if let Some(team) = team.filter(|team| team.first == wait.enter) {
+            let late = (party.location, party.number, party.time);
+            if !team.late.contains(&late) {
+                team.late.push(late);
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use laggard_engine::events::{Events, OUTSIDE};
 use laggard_report::{SourceLocation, ratio};
-use laggard_trace::calls;
+use laggard_trace::calls::{self, number};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -48,8 +48,8 @@ impl What {
     }
 }
 
-/// Computation that takes the mean of some ranks, between any two meetings of all ranks. First
-/// threads only.
+/// Computation that takes the mean of some ranks, between any two meetings of all ranks: that of their first
+/// threads; or of the whole run, and the mean of threads of the same ranks.
 struct Share {
     what: What,
     /// By location: whether it takes the mean.
@@ -57,6 +57,9 @@ struct Share {
     /// By location: whether it has a part in the mean, even if it has no such computation; `None`:
     /// the mean is of those that have some.
     all: Option<Vec<bool>>,
+    /// By location: whether it is a thread of the ranks whose further threads are members; `None`: first
+    /// threads are.
+    team: Option<Vec<bool>>,
     /// Whether it never becomes longer.
     only_less: bool,
     /// As users name it; empty: they did not.
@@ -89,6 +92,20 @@ impl Shares {
         self.add(What::Between(begin, until, part), members, None, true)
     }
 
+    /// The same of further threads, compared with all threads of the ranks in `team`.
+    pub fn add_in_team(
+        &mut self,
+        (begin, until): (Sites, Sites),
+        part: Option<usize>,
+        members: Vec<bool>,
+        team: Vec<bool>,
+    ) -> usize {
+        let begin = begin.or_of_team();
+        let share = self.add_between((begin, until), part, members);
+        self.0[share].team = Some(team);
+        share
+    }
+
     /// The same; what members have is shared by all of these.
     pub fn add_shared(
         &mut self,
@@ -111,6 +128,7 @@ impl Shares {
             what,
             members,
             all,
+            team: None,
             only_less,
             name: String::new(),
             epochs: Vec::new(),
@@ -192,8 +210,15 @@ impl Learnt {
     fn read(&mut self, events: &Events, location: usize, shares: &Shares) {
         let mut ahead = Ahead::new(events, location, shares);
         let mut has_any = vec![false; shares.0.len()];
-        while ahead.is_main {
+        while ahead.is_main || ahead.epoch == 0 {
             for (at, share) in shares.0.iter().enumerate() {
+                let is_told = match &share.team {
+                    Some(team) => team[location] && ahead.epoch == 0,
+                    None => ahead.is_main,
+                };
+                if !is_told {
+                    continue;
+                }
                 let (epochs, own) = (&mut self.epochs[at], ahead.own[at]);
                 if epochs.len() <= ahead.epoch {
                     epochs.resize(ahead.epoch + 1, Default::default());
@@ -203,7 +228,7 @@ impl Learnt {
                 *count += i64::from(own > 0 || share.all.is_some() || share.is_part());
                 has_any[at] |= own > 0 || share.is_part();
             }
-            if ahead.is_over {
+            if ahead.is_over || !ahead.is_main {
                 break;
             }
             ahead.go_on(shares);
@@ -245,9 +270,10 @@ impl Share {
 
     /// What a location is, below [`KINDS`].
     fn kind(&self, location: usize) -> usize {
-        match &self.all {
-            Some(all) => 1 + usize::from(!all[location]),
-            None => usize::from(!self.members[location]),
+        match (&self.all, &self.team) {
+            (Some(all), _) => 1 + usize::from(!all[location]),
+            (_, Some(team)) if !team[location] => 2,
+            _ => usize::from(!self.members[location]),
         }
     }
 
@@ -256,6 +282,7 @@ impl Share {
         if !self.members[location] || own <= 0 {
             return part;
         }
+        let epoch = if self.team.is_some() { 0 } else { epoch };
         let (sum, ranks) = self.epochs.get(epoch).copied().unwrap_or_default();
         let all = i128::from(own) * i128::from(ranks.max(1));
         let changed = (i128::from(part) * i128::from(sum) / all) as i64;
@@ -266,18 +293,14 @@ impl Share {
     }
 }
 
-/// A location's computation until the next meeting of all, read ahead.
+/// A location's computation until the next meeting of all, read ahead; of teams in the whole run.
 pub struct Ahead<'e> {
     /// None: it is no first thread, or nothing is compared.
-    reader: Option<Reader<'e>>,
-    location: usize,
+    reading: Option<Reading<'e>>,
     is_main: bool,
     is_over: bool,
     /// Meetings before.
     epoch: usize,
-    /// Its end, and what it is.
-    before: Option<(i64, Call)>,
-    pairs: Pairs,
     /// By share.
     own: Vec<i64>,
 }
@@ -285,15 +308,18 @@ pub struct Ahead<'e> {
 impl<'e> Ahead<'e> {
     fn new(events: &'e Events, location: usize, shares: &Shares) -> Ahead<'e> {
         let is_main = events.place(location).thread == 0 && !shares.0.is_empty();
+        let is_whole = |share: &Share| share.team.as_ref().is_some_and(|team| team[location]);
+        let mut own = vec![0; shares.0.len()];
+        if shares.0.iter().any(is_whole) {
+            let mut reading = Reading::new(events, location);
+            while reading.add(shares, &mut own, is_whole) {}
+        }
         let mut ahead = Ahead {
-            reader: is_main.then(|| Reader::new(events, location)),
-            location,
+            reading: is_main.then(|| Reading::new(events, location)),
             is_main,
             is_over: false,
             epoch: 0,
-            before: None,
-            pairs: Pairs::default(),
-            own: vec![0; shares.0.len()],
+            own,
         };
         ahead.sum(shares);
         ahead
@@ -301,8 +327,8 @@ impl<'e> Ahead<'e> {
 
     /// Reads all that ends before `end`, ns.
     pub fn fill(&mut self, end: i64) {
-        if let Some(reader) = &mut self.reader {
-            reader.fill(end);
+        if let Some(reading) = &mut self.reading {
+            reading.reader.fill(end);
         }
     }
 
@@ -316,15 +342,40 @@ impl<'e> Ahead<'e> {
 
     /// Adds up until the next meeting.
     fn sum(&mut self, shares: &Shares) {
-        let Some(reader) = &mut self.reader else {
+        let Some(reading) = &mut self.reading else {
             return;
         };
-        self.own.fill(0);
-        loop {
-            let Some(call) = reader.next() else {
-                self.is_over = true;
-                return;
-            };
+        for (own, share) in self.own.iter_mut().zip(&shares.0) {
+            if share.team.is_none() {
+                *own = 0;
+            }
+        }
+        self.is_over = !reading.add(shares, &mut self.own, |share| share.team.is_none());
+    }
+}
+
+/// A location's calls, as they are read for sums of its computation.
+struct Reading<'e> {
+    reader: Reader<'e>,
+    location: usize,
+    /// The end of the call before, and what it is.
+    before: Option<(i64, Call)>,
+    pairs: Pairs,
+}
+
+impl<'e> Reading<'e> {
+    fn new(events: &'e Events, location: usize) -> Reading<'e> {
+        Reading {
+            reader: Reader::new(events, location),
+            location,
+            before: None,
+            pairs: Pairs::default(),
+        }
+    }
+
+    /// Adds what there is of some shares until the next meeting of all; false: there is none.
+    fn add(&mut self, shares: &Shares, own: &mut [i64], counts: impl Fn(&Share) -> bool) -> bool {
+        while let Some(call) = self.reader.next() {
             if let Some((from, before)) = &self.before {
                 let (first, last) = (before.kind.site, call.kind.site);
                 let of = (before.signature, call.signature);
@@ -338,8 +389,8 @@ impl<'e> Ahead<'e> {
                         to: call.enter,
                         beside: call.beside,
                     };
-                    for (at, own) in self.own.iter_mut().enumerate() {
-                        if marks & mark(at) != 0 {
+                    for (at, own) in own.iter_mut().enumerate() {
+                        if marks & mark(at) != 0 && counts(&shares.0[at]) {
                             *own += shares.0[at].what.part(&gap);
                         }
                     }
@@ -347,9 +398,10 @@ impl<'e> Ahead<'e> {
             }
             self.before = Some((call.leave, call));
             if call.kind.is_of_all {
-                return;
+                return true;
             }
         }
+        false
     }
 }
 
@@ -392,30 +444,32 @@ impl LongCall {
         }
     }
 
-    /// All that these calls take on a rank, or the part of it, becomes the mean of the other ranks that have
-    /// any; if none has, of all; and if that is one rank, 0. It never becomes more.
+    /// All that these calls take on a rank, or the part of it, becomes the mean of the other ranks, or other
+    /// threads of the rank, that have any; if none has, of all; and if that is one rank, 0. It never becomes
+    /// more.
     pub fn learn(&mut self, events: &Events, rests: &Rests) {
         let rank = |location: usize| events.place(location).rank;
-        // By rank: whether it is a member, and what its calls take.
-        let mut sums: BTreeMap<u32, (bool, i64)> = BTreeMap::new();
+        // By rank, and whether its threads are members: what their calls take.
+        let mut sums: BTreeMap<(u32, bool), i64> = BTreeMap::new();
         for (&(location, site), rest) in rests {
             let rest = self.part(rest.off, rest.all);
             if self.call.has(Some(site)) && rest > 0 {
                 let location = location as usize;
-                let sum = sums.entry(rank(location)).or_default();
-                *sum = (self.members[location], sum.1.saturating_add(rest));
+                let sum = sums.entry((rank(location), self.members[location]));
+                let sum = sum.or_default();
+                *sum = sum.saturating_add(rest);
             }
         }
-        let has_others = sums.values().any(|(is_member, _)| !is_member);
+        let has_others = sums.keys().any(|(_, is_member)| !is_member);
         let counts = |is_member: bool| !is_member || !has_others && sums.len() > 1;
-        let compared = sums.values().filter(|(is_member, _)| counts(*is_member));
+        let compared = sums.iter().filter(|((_, is_member), _)| counts(*is_member));
         let (time, count) = compared.fold((0i64, 0), |(time, count), (_, more)| {
             (time.saturating_add(*more), count + 1)
         });
         let usual = ratio(time as f64, f64::from(count.max(1)));
         for (location, part) in self.parts.iter_mut().enumerate() {
             if self.members[location]
-                && let Some((_, own)) = sums.get(&rank(location))
+                && let Some(own) = sums.get(&(rank(location), true))
             {
                 *part = ratio(usual, *own as f64).min(1.0);
             }
@@ -445,6 +499,8 @@ pub struct Sites {
     /// `None`: before the first call.
     call: Option<u16>,
     by_path: Vec<bool>,
+    /// Whether it is the begin of a thread's part in a region: another call on the thread that forks it.
+    of_team: bool,
 }
 
 impl Sites {
@@ -470,13 +526,26 @@ impl Sites {
         Sites {
             call: call.map(|call| call.number),
             by_path: paths.map(|path| is_there(&path.place)).collect(),
+            of_team: false,
         }
+    }
+
+    /// The same; where a thread's part in a region begins, on all threads of the team.
+    fn or_of_team(mut self) -> Sites {
+        self.of_team = self.call.is_some_and(begins_part);
+        self
     }
 
     pub fn has(&self, site: Option<Site>) -> bool {
         match site {
+            Some((call, _)) if self.of_team => begins_part(call),
             Some((call, path)) => Some(call) == self.call && self.by_path[path as usize],
             None => self.call.is_none(),
         }
     }
+}
+
+/// Whether a thread's part in a region begins at the end of this call.
+fn begins_part(call: u16) -> bool {
+    matches!(call, number::omp_parallel | number::omp_idle)
 }

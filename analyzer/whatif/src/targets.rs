@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use laggard_engine::events::Events;
 use laggard_patterns::rules::Repair;
-use laggard_report::{Report, RootCause, words};
+use laggard_report::{Report, RootCause, has_rank, words};
 use laggard_trace::calls::{self, GenericType, Shape};
 
 use crate::place::Place;
@@ -101,6 +101,14 @@ pub fn recorded(events: &Events, set: &str) -> Result<Vec<bool>> {
         bail!("what this gains cannot be told: there is no trace of {ranks}");
     }
     Ok(members)
+}
+
+/// By location: whether it is a further thread that starts a root cause; `None`: first threads do.
+pub fn threads_of(events: &Events, root: &RootCause) -> Option<Vec<bool>> {
+    let is_such = |at: usize| has_rank(&root.thread_set, events.place(at).thread);
+    let ranks = locations_of(events, &root.rank_set).into_iter().enumerate();
+    let members = || ranks.map(|(at, is_of)| is_of && is_such(at)).collect();
+    (!root.thread_set.is_empty()).then(members)
 }
 
 /// By location: whether its rank is of a set such as `0-3,8`.

@@ -6,7 +6,8 @@ use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 
 use laggard_trace::calls::number;
 
-use super::locks::{enter_critical, is_set, leave_critical, unset, wants_set};
+use super::locks::{enter_critical, leave_critical, set_one, unset, wants_set};
+use super::ordered;
 use super::tasks::{self, Made};
 use super::team::{Function, barrier, fork};
 use crate::resolve::Slot;
@@ -253,24 +254,33 @@ critical! {
     leave_critical GOMP_critical_name_end(variable);
 }
 
-/// Locks, and the same for Fortran.
+/// Locks, and the same for Fortran. Whoever has a nest lock takes it once more by `test`, which never
+/// waits. `is_address`: the program has the lock's address.
 macro_rules! locks {
-    ($($set:ident $unset:ident;)*) => {$(
+    ($($set:ident $unset:ident $number:ident $unset_number:ident $is_address:literal $($test:ident)?;)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $set(lock: *mut c_void) {
             static NEXT: Slot<unsafe extern "C-unwind" fn(*mut c_void)> =
                 Slot::within(concat!(stringify!($set), "\0"), RUNTIMES);
             // SAFETY: the caller's lock.
-            if unsafe { is_set(lock) } {
+            if let Some(set) = unsafe { set_one(lock, $is_address) } {
                 // SAFETY: as above.
-                return unsafe { recorded(lock) };
+                return unsafe { recorded(lock, set) };
             }
 
             /// A function of its own, which the other one jumps to: that one needs no frame, and a
             /// runtime that tells of itself sees its caller.
             #[inline(never)]
-            unsafe extern "C-unwind" fn recorded(lock: *mut c_void) {
-                let wait = wants_set(laggard_callpath::call_site!(), lock);
+            unsafe extern "C-unwind" fn recorded(lock: *mut c_void, set: *mut c_void) {
+                $(
+                    static TEST: Slot<unsafe extern "C-unwind" fn(*mut c_void) -> c_int> =
+                        Slot::within(concat!(stringify!($test), "\0"), RUNTIMES);
+                    // SAFETY: as above.
+                    if unsafe { TEST.get()(lock) } != 0 {
+                        return;
+                    }
+                )?
+                let wait = wants_set(laggard_callpath::call_site!(), number::$number, set);
                 // SAFETY: as above.
                 unsafe { NEXT.get()(lock) };
                 if let Some(wait) = wait {
@@ -286,13 +296,51 @@ macro_rules! locks {
             static NEXT: Slot<unsafe extern "C-unwind" fn(*mut c_void)> =
                 Slot::within(concat!(stringify!($unset), "\0"), RUNTIMES);
             let site = laggard_callpath::call_site!();
-            // SAFETY: as above.
-            unset(site, lock, || unsafe { NEXT.get()(lock) });
+            // SAFETY: as above; the caller holds it.
+            unsafe {
+                unset(site, number::$unset_number, (lock, $is_address), || NEXT.get()(lock));
+            }
         }
     )*};
 }
 
 locks! {
-    omp_set_lock omp_unset_lock;
-    omp_set_lock_ omp_unset_lock_;
+    omp_set_lock omp_unset_lock omp_set_lock omp_unset_lock false;
+    omp_set_lock_ omp_unset_lock_ omp_set_lock omp_unset_lock false;
+    omp_set_nest_lock omp_unset_nest_lock omp_set_nest_lock omp_unset_nest_lock false omp_test_nest_lock;
+    omp_set_nest_lock_ omp_unset_nest_lock_ omp_set_nest_lock omp_unset_nest_lock true omp_test_nest_lock_;
+}
+
+/// Ordered regions begin.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn GOMP_ordered_start() {
+    static NEXT: Slot<unsafe extern "C-unwind" fn()> =
+        Slot::within("GOMP_ordered_start\0", RUNTIMES);
+    // SAFETY: the function that the caller called.
+    ordered::begin(laggard_callpath::call_site!(), || unsafe { NEXT.get()() });
+}
+
+/// The next part of an ordered loop, for which the runtime passes the turn on.
+macro_rules! ordered_loops {
+    ($($name:ident $bound:ty;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name(start: *mut $bound, end: *mut $bound) -> bool {
+            static NEXT: Slot<unsafe extern "C-unwind" fn(*mut $bound, *mut $bound) -> bool> =
+                Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            // SAFETY: passes the caller's arguments to the function it called.
+            ordered::next(site, || unsafe { NEXT.get()(start, end) })
+        }
+    )*};
+}
+
+ordered_loops! {
+    GOMP_loop_ordered_static_next c_long;
+    GOMP_loop_ordered_dynamic_next c_long;
+    GOMP_loop_ordered_guided_next c_long;
+    GOMP_loop_ordered_runtime_next c_long;
+    GOMP_loop_ull_ordered_static_next u64;
+    GOMP_loop_ull_ordered_dynamic_next u64;
+    GOMP_loop_ull_ordered_guided_next u64;
+    GOMP_loop_ull_ordered_runtime_next u64;
 }

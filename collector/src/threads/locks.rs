@@ -7,16 +7,16 @@
 //! *Constraints.* Allocators have locks: nothing here takes memory where such a lock may be held.
 //! A lock that is taken between the look and the call is awaited without a record.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
+use super::left_out::{is_left_out, leave_out};
 use super::{Place, Waiter, What, is_recorded, ompt};
 use crate::call::{Call, guarded};
 use crate::clock;
-use crate::lookup;
 use crate::next::{Next, Target};
 use crate::posix;
 use crate::stream::Stream;
@@ -91,26 +91,6 @@ const MOST_LOCATIONS: u32 = 256;
 /// MPI library's own. Those that find no place count as the program's.
 static EARLY: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 
-/// Code whose locks are its own affair: of an allocator that is not the C library's, of OpenMP runtimes,
-/// which tell of their waits otherwise, and of MPI libraries. Begin and end.
-static LEFT_OUT: [[AtomicUsize; 2]; 32] = [const { [const { AtomicUsize::new(0) }; 2] }; 32];
-
-/// File name prefixes of such libraries.
-const LIBRARIES: [&str; 12] = [
-    "libgomp",
-    "libomp",
-    "libiomp",
-    "libmpi",
-    "libopen-",
-    "liboshmem",
-    "libmca_",
-    "mca_",
-    "libpmix",
-    "libevent",
-    "libuc",
-    "libfabric",
-];
-
 /// Recording begins.
 pub fn begins() {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
@@ -122,71 +102,6 @@ pub fn begins() {
         early.store(number, Ordering::Relaxed);
     }
     leave_out();
-}
-
-/// Finds the libraries whose locks are left out, as far as they are loaded.
-pub fn leave_out() {
-    // SAFETY: a lookup by name.
-    let malloc = unsafe { lookup::real()(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
-    let mut found = Found {
-        malloc: malloc.addr(),
-        count: 0,
-    };
-    // SAFETY: `visit` expects the data pointer passed here.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
-}
-
-/// What a search of the loaded libraries knows.
-struct Found {
-    malloc: usize,
-    count: usize,
-}
-
-unsafe extern "C" fn visit(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    found: *mut c_void,
-) -> c_int {
-    // SAFETY: the linker passes a valid entry, and `found` is that of `leave_out`.
-    unsafe {
-        let found = &mut *found.cast::<Found>();
-        let headers = std::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum.into());
-        let loaded = headers
-            .iter()
-            .filter(|header| header.p_type == libc::PT_LOAD);
-        let begin = |header: &libc::Elf64_Phdr| ((*info).dlpi_addr + header.p_vaddr) as usize;
-        let start = loaded.clone().map(begin).min().unwrap_or(0);
-        let end = loaded
-            .map(|header| begin(header) + header.p_memsz as usize)
-            .max();
-        let end = end.unwrap_or(0);
-        let path = match (*info).dlpi_name.is_null() {
-            true => &b""[..],
-            false => CStr::from_ptr((*info).dlpi_name).to_bytes(),
-        };
-        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
-        let is_library = LIBRARIES
-            .iter()
-            .any(|prefix| name.starts_with(prefix.as_bytes()));
-        let has_malloc = (start..end).contains(&found.malloc) && !name.starts_with(b"libc.so");
-        if is_library || has_malloc {
-            let Some([first, last]) = LEFT_OUT.get(found.count) else {
-                return 1;
-            };
-            first.store(start, Ordering::Relaxed);
-            last.store(end, Ordering::Relaxed);
-            found.count += 1;
-        }
-    }
-    0
-}
-
-/// Whether the caller at this address is left out.
-fn is_left_out(address: u64) -> bool {
-    LEFT_OUT.iter().any(|range| {
-        let [first, last] = [0, 1].map(|at| range[at].load(Ordering::Relaxed));
-        (first..last).contains(&(address as usize))
-    })
 }
 
 /// The calling thread; `None` if it is not recorded now. One that is no location yet may become one,
@@ -253,7 +168,7 @@ impl Wait {
             };
             call.thread().membership.wait = Some(wait);
             call.release();
-            AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
+            awaits(key);
             Some(wait)
         });
         wait.flatten()
@@ -262,7 +177,7 @@ impl Wait {
     /// The wait is over.
     pub fn end(&self, parameter: u64) {
         let leave = clock::now();
-        AWAITED.of(self.what.key).fetch_sub(1, Ordering::Relaxed);
+        awaits_no_more(self.what.key);
         self.waiter.membership().wait = None;
         let what = What {
             parameter,
@@ -288,6 +203,16 @@ fn what(place: Place, number: u16, key: u64) -> What {
         parameter: 0,
         key,
     }
+}
+
+/// A thread begins to wait for a lock or a turn.
+pub fn awaits(key: u64) {
+    AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
+}
+
+/// It does not wait any more.
+pub fn awaits_no_more(key: u64) {
+    AWAITED.of(key).fetch_sub(1, Ordering::Relaxed);
 }
 
 /// Whether somebody waits for a lock.
@@ -476,6 +401,12 @@ pub mod words {
         first(lock) != 0
     }
 
+    /// How often its thread holds a nest lock of that runtime.
+    pub unsafe fn times(lock: *const AtomicI32) -> i32 {
+        // SAFETY: a nest lock of the program, whose second word its thread alone changes.
+        unsafe { (*lock.add(1)).load(Ordering::Relaxed) }
+    }
+
     /// Nobody takes these locks twice.
     pub unsafe fn is_never_own(_: *const AtomicI32) -> bool {
         false
@@ -487,32 +418,61 @@ pub fn loaded() {
     crate::next::fill(LOCKS.iter().chain(UNLOCKS).copied());
 }
 
-/// Whether somebody holds a lock of GCC's OpenMP runtime, and that is recorded.
+/// Where a lock of GCC's OpenMP runtime is, if it is looked at: the program has the lock itself, or in
+/// Fortran a nest lock's address.
 ///
 /// # Safety
 /// A lock of the program.
 #[inline(always)]
-pub unsafe fn is_set(lock: *mut c_void) -> bool {
-    // SAFETY: as the caller states.
-    is_recorded() && !ompt::is_told() && unsafe { words::is_set(lock.cast()) }
+unsafe fn looked_at(lock: *mut c_void, is_address: bool) -> Option<*mut c_void> {
+    let is_looked_at = is_recorded() && !ompt::is_told();
+    is_looked_at.then(|| match is_address {
+        // SAFETY: as the caller states.
+        true => unsafe { *lock.cast() },
+        false => lock,
+    })
 }
 
-/// The calling thread wants this lock.
-pub fn wants_set(site: CallSite, lock: *mut c_void) -> Option<Wait> {
-    let what = (number::omp_set_lock, lock.addr() as u64);
-    Wait::begin(site, Place::Call(site), what, true)
-}
-
-/// It gives that lock back by `unset`.
+/// That lock, if somebody holds it.
+///
+/// # Safety
+/// A lock of the program.
 #[inline(always)]
-pub fn unset(site: CallSite, lock: *mut c_void, unset: impl FnOnce()) {
-    let key = lock.addr() as u64;
-    if !is_recorded() || ompt::is_told() || !is_awaited(key) {
+pub unsafe fn set_one(lock: *mut c_void, is_address: bool) -> Option<*mut c_void> {
+    // SAFETY: as the caller states.
+    unsafe { looked_at(lock, is_address).filter(|lock| words::is_set(lock.cast())) }
+}
+
+/// The calling thread wants this lock, in a call with this number.
+pub fn wants_set(site: CallSite, number: u16, lock: *mut c_void) -> Option<Wait> {
+    Wait::begin(site, Place::Call(site), (number, lock.addr() as u64), true)
+}
+
+/// It gives a lock back by `unset`, in a call with this number. Others may have a nest lock when it has
+/// done so as often as it took it.
+///
+/// # Safety
+/// A lock of the program that the calling thread holds.
+#[inline(always)]
+pub unsafe fn unset(
+    site: CallSite,
+    number: u16,
+    (lock, is_address): (*mut c_void, bool),
+    unset: impl FnOnce(),
+) {
+    // SAFETY: as the caller states.
+    let lock = unsafe { looked_at(lock, is_address) };
+    let is_last = |lock: &*mut c_void| {
+        // SAFETY: as the caller states.
+        number != number::omp_unset_nest_lock || unsafe { words::times(lock.cast()) } == 1
+    };
+    let lock = lock.filter(|lock| is_awaited(lock.addr() as u64) && is_last(lock));
+    let Some(lock) = lock else {
         return unset();
-    }
+    };
     let now = clock::now();
     unset();
-    gave_back(site, Place::Call(site), number::omp_unset_lock, key, now);
+    gave_back(site, Place::Call(site), number, lock.addr() as u64, now);
 }
 
 /// Enters the critical section with this key. `enter` does so.
@@ -589,6 +549,20 @@ pub fn has(key: u64) {
     }
 }
 
+/// It had it before, and has it once more: it did not wait.
+pub fn had(key: u64) {
+    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
+    let thread = unsafe { *slot() };
+    if thread.is_null() || thread == UNRECORDED {
+        return;
+    }
+    // SAFETY: as above.
+    let wait = unsafe { &mut (*thread).membership.wait };
+    if wait.take_if(|wait| wait.what.key == key).is_some() {
+        awaits_no_more(key);
+    }
+}
+
 /// It has left it, or given it back, by a call that returns to `code`.
 pub fn left(site: CallSite, (number, key): (u16, u64), code: u64) {
     if is_recorded() && free(key) {
@@ -632,13 +606,5 @@ mod tests {
         AWAITED.of(key).fetch_add(1, Ordering::Relaxed);
         assert!(free(key));
         AWAITED.of(key).fetch_sub(1, Ordering::Relaxed);
-    }
-
-    #[test]
-    fn the_libraries_that_are_left_out_are_found() {
-        leave_out();
-        // The allocator of tests is the C library's.
-        assert!(!is_left_out(leave_out as *const () as u64));
-        assert!(!is_left_out(0));
     }
 }

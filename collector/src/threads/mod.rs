@@ -11,8 +11,10 @@
 //! them.
 
 mod gomp;
+mod left_out;
 mod locks;
 mod ompt;
+mod ordered;
 mod signals;
 mod tasks;
 mod team;

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use laggard_trace::calls::number;
 
 use super::tasks::told::Known;
-use super::{locks, tasks, team};
+use super::{Place, left_out, locks, ordered, tasks, team};
+use crate::clock;
 use crate::lookup;
 use crate::options;
 
@@ -56,10 +57,14 @@ const GIVES_WAY: [c_int; 2] = [2, 7];
 /// Flags of tasks: no part of a thread in its region; and they may go on at another thread.
 const EXPLICIT_TASK: c_int = 4;
 const UNTIED_TASK: c_int = 1 << 28;
-/// Kinds of locks: those of omp_set_lock and omp_test_lock, and critical sections.
+/// Kinds of locks: those of omp_set_lock and omp_test_lock, the same for nest locks, critical sections, and
+/// turns in ordered regions.
 const LOCK: c_int = 1;
 const TEST_LOCK: c_int = 2;
+const NEST_LOCK: c_int = 3;
+const TEST_NEST_LOCK: c_int = 4;
 const CRITICAL: c_int = 5;
+const ORDERED: c_int = 7;
 
 /// Where the runtime finds a tool. A tool of the program itself goes first.
 #[unsafe(no_mangle)]
@@ -90,7 +95,7 @@ unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) ->
 
 unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int {
     type Set = unsafe extern "C" fn(c_int, *mut c_void) -> c_int;
-    let callbacks: [(c_int, *mut c_void); 9] = [
+    let callbacks: [(c_int, *mut c_void); 10] = [
         (5, task_create as *mut c_void),
         (6, task_schedule as *mut c_void),
         (3, parallel_begin as *mut c_void),
@@ -100,6 +105,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
         (17, mutex_released as *mut c_void),
         (26, mutex_acquire as *mut c_void),
         (27, mutex_acquired as *mut c_void),
+        (28, nest_lock as *mut c_void),
     ];
     // SAFETY: the standard's name and type of this function, and those of the callbacks.
     unsafe {
@@ -113,7 +119,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
             set(event, callback);
         }
     }
-    locks::leave_out();
+    left_out::leave_out();
     IS_TOLD.store(true, Ordering::Relaxed);
     1
 }
@@ -248,24 +254,49 @@ unsafe extern "C" fn mutex_acquire(
     code: *const c_void,
 ) {
     let site = laggard_callpath::call_site!();
+    let number = match kind {
+        CRITICAL => number::omp_critical,
+        LOCK => number::omp_set_lock,
+        NEST_LOCK => number::omp_set_nest_lock,
+        ORDERED => return ordered::wants(site),
+        _ => return,
+    };
+    locks::wants(site, (number, id), code.addr() as u64);
+}
+
+unsafe extern "C" fn mutex_acquired(kind: c_int, id: u64, code: *const c_void) {
     match kind {
-        CRITICAL => locks::wants(site, (number::omp_critical, id), code.addr() as u64),
-        LOCK => locks::wants(site, (number::omp_set_lock, id), code.addr() as u64),
+        CRITICAL | LOCK | TEST_LOCK | NEST_LOCK | TEST_NEST_LOCK => locks::has(id),
+        ORDERED => ordered::has(laggard_callpath::call_site!(), before(code)),
         _ => {}
     }
 }
 
-unsafe extern "C" fn mutex_acquired(kind: c_int, id: u64, _: *const c_void) {
-    if matches!(kind, CRITICAL | LOCK | TEST_LOCK) {
-        locks::has(id);
+/// A thread takes a nest lock that it has, or gives it back and keeps it.
+unsafe extern "C" fn nest_lock(end: c_int, id: u64, _: *const c_void) {
+    if end == BEGIN {
+        locks::had(id);
     }
 }
 
 unsafe extern "C" fn mutex_released(kind: c_int, id: u64, code: *const c_void) {
     let site = laggard_callpath::call_site!();
-    match kind {
-        CRITICAL => locks::left(site, (number::omp_critical_end, id), code.addr() as u64),
-        LOCK => locks::left(site, (number::omp_unset_lock, id), code.addr() as u64),
-        _ => {}
-    }
+    let number = match kind {
+        CRITICAL => number::omp_critical_end,
+        LOCK => number::omp_unset_lock,
+        NEST_LOCK => number::omp_unset_nest_lock,
+        ORDERED => {
+            if let Some(turns) = ordered::passes_on(site) {
+                ordered::passed_on(site, before(code), (turns, clock::now()));
+            }
+            return;
+        }
+        _ => return,
+    };
+    locks::left(site, (number, id), code.addr() as u64);
+}
+
+/// The place of a call that returns to `code`.
+fn before(code: *const c_void) -> Place {
+    Place::Code((code.addr() as u64).wrapping_sub(1))
 }

@@ -30,6 +30,9 @@ const FORK: u64 = 0;
 /// The number of the meeting at its end. Barriers between are numbered in order, from 1.
 const JOIN: u64 = (1 << MEETING_BITS) - 1;
 
+/// Stands for the turns in a team's ordered regions.
+const TURNS: u64 = JOIN - 1;
+
 /// Teams so far.
 static TEAMS: AtomicU64 = AtomicU64::new(0);
 /// When threads began to be recorded, ticks: those of the runtime idle since then.
@@ -119,6 +122,10 @@ pub struct Membership {
     /// The waits around the tasks that it executes, and how many tasks these are.
     around: [u64; DEPTH],
     tasks: usize,
+    /// When it began to wait for its turn in an ordered region, ticks; 0 = it does not.
+    pub(super) ordered: u64,
+    /// Whether it has wanted its turn and not passed it on yet.
+    pub(super) in_order: bool,
     /// Its wait for a critical section.
     pub(super) wait: Option<super::locks::Wait>,
 }
@@ -127,6 +134,11 @@ impl Membership {
     /// Whether it is in a team of several, or executes tasks of one at the end of a region.
     pub(super) fn is_in_team(&self) -> bool {
         self.team.size > 1 || self.done.is_some()
+    }
+
+    /// What turns in its team's ordered regions are known by.
+    pub(super) fn turns(&self) -> u64 {
+        key(self.team.id, TURNS)
     }
 
     /// The task that it executes.
@@ -391,7 +403,7 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
 
 /// The calling thread, if it is in a team of several.
 #[inline(always)]
-fn in_team(site: CallSite) -> Option<Waiter> {
+pub fn in_team(site: CallSite) -> Option<Waiter> {
     Waiter::begin(site).filter(|waiter| waiter.membership().team.size > 1)
 }
 
@@ -556,6 +568,7 @@ mod tests {
         let keys = [
             key(1, FORK),
             key(1, 1),
+            key(1, TURNS),
             key(1, JOIN),
             key(2, FORK),
             key(2, 1),

@@ -35,6 +35,7 @@ mod spread;
 mod summary;
 mod table;
 mod text;
+mod threads;
 
 use laggard_report::Report;
 

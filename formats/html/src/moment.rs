@@ -53,6 +53,7 @@ pub const FROM_START: &[&str] = &[
     "idle_threads",
     "wait_on_mutex",
     "wait_at_critical",
+    "wait_at_ordered",
     "wait_at_thread_barrier",
     "wait_on_signal",
     "wait_for_thread",

@@ -762,11 +762,13 @@ pub struct ThreadImbalance {
     pub total_s: f64,
     /// Mean over them.
     pub mean_s: f64,
-    /// Of the thread with most.
+    /// Of the thread that is farthest beyond the mean of its rank's threads.
     pub max_s: f64,
-    /// The lowest rank with such a thread.
+    /// That mean.
+    pub rank_mean_s: f64,
+    /// Its rank.
     pub worst_rank: u32,
-    /// The number of the thread.
+    /// Its number.
     pub worst_thread: u32,
     /// What threads computed beyond the mean of their rank.
     pub overload_s: f64,

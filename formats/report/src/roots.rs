@@ -68,11 +68,8 @@ pub struct RootCause {
 
 impl RootCause {
     /// Whether a program is thinkable without it, so that its gain can be told: the network is not
-    /// of the program. Replays move what ranks' first threads compute.
+    /// of the program.
     pub fn can_go(&self) -> bool {
-        if !self.thread_set.is_empty() {
-            return false;
-        }
         match self.activity.as_str() {
             "computation" => self.until.is_some(),
             activity => activity != "latency",

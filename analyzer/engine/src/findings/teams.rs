@@ -1,6 +1,7 @@
 //! How unevenly threads share what their rank computes before they meet: in parallel regions, against the
 //! mean over the threads of the rank that were there.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use laggard_report::{ThreadImbalance, percent, ratio, seconds};
@@ -29,8 +30,33 @@ pub struct Shares {
     total: u64,
     /// What threads computed beyond the mean of their rank.
     overload: u64,
-    /// Largest time of a thread, and the lowest rank and thread with it.
-    most: (u64, u32, u32),
+    /// The thread with most beyond the mean of its rank.
+    worst: Worst,
+}
+
+/// A thread, and what the threads of its rank compute. ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Worst {
+    time: u64,
+    /// Of its rank's threads.
+    mean: u64,
+    rank: u32,
+    thread: u32,
+}
+
+impl Worst {
+    /// The one that is farther beyond its mean; of equal ones that of the lower rank and thread.
+    fn or(self, other: Worst) -> Worst {
+        let order = |one: &Worst| {
+            let beyond = one.time.saturating_sub(one.mean);
+            (beyond, one.time, Reverse((one.rank, one.thread)))
+        };
+        if order(&other) > order(&self) {
+            other
+        } else {
+            self
+        }
+    }
 }
 
 impl Shares {
@@ -40,36 +66,32 @@ impl Shares {
         let total = threads.values().copied().fold(0, u64::saturating_add);
         let mean = total / count.max(1);
         let beyond = threads.values().map(|time| time.saturating_sub(mean));
-        let most = threads.iter().map(|(&thread, &time)| (time, rank, thread));
+        let of_thread = |(&thread, &time)| Worst {
+            time,
+            mean,
+            rank,
+            thread,
+        };
+        let worst = threads.iter().map(of_thread).reduce(Worst::or);
         Shares {
             ranks: 1,
             threads: count,
             total,
             overload: beyond.fold(0, u64::saturating_add),
-            most: most.fold((0, rank, 0), more),
+            worst: worst.unwrap_or_default(),
         }
     }
 
     /// Adds other ranks.
     pub fn merge(&mut self, other: &Shares) {
-        self.most = match self.ranks {
-            0 => other.most,
-            _ => more(self.most, other.most),
+        self.worst = match self.ranks {
+            0 => other.worst,
+            _ => self.worst.or(other.worst),
         };
         self.ranks += other.ranks;
         self.threads += other.threads;
         self.total = self.total.saturating_add(other.total);
         self.overload = self.overload.saturating_add(other.overload);
-    }
-}
-
-/// The larger time; of equal ones that of the lower rank and thread.
-fn more(one: (u64, u32, u32), other: (u64, u32, u32)) -> (u64, u32, u32) {
-    let order = |of: (u64, u32, u32)| (of.0, std::cmp::Reverse((of.1, of.2)));
-    if order(other) > order(one) {
-        other
-    } else {
-        one
     }
 }
 
@@ -96,10 +118,10 @@ pub fn rows(
         .iter()
         .filter(|(_, shares)| lost(shares) >= LEAST_PERCENT)
         .collect();
-    rows.sort_by_key(|(key, shares)| (std::cmp::Reverse(shares.overload), **key));
+    rows.sort_by_key(|(key, shares)| (Reverse(shares.overload), **key));
     rows.truncate(MOST_ROWS);
     let row = |(&(operation, path), shares): (&Before, &Shares)| {
-        let (most, worst_rank, worst_thread) = shares.most;
+        let worst = shares.worst;
         ThreadImbalance {
             before: calls::name(operation).to_owned(),
             location: places.of(path),
@@ -107,9 +129,10 @@ pub fn rows(
             threads: shares.threads,
             total_s: seconds(shares.total),
             mean_s: ratio(shares.total as f64 / 1e9, shares.threads as f64),
-            max_s: seconds(most),
-            worst_rank,
-            worst_thread,
+            max_s: seconds(worst.time),
+            rank_mean_s: seconds(worst.mean),
+            worst_rank: worst.rank,
+            worst_thread: worst.thread,
             overload_s: seconds(shares.overload),
             percent: lost(shares),
         }
@@ -126,11 +149,12 @@ mod tests {
         let of =
             |rank, times: &[u64]| Shares::of(rank, &(0..).zip(times.iter().copied()).collect());
         let mut all = of(0, &[10, 10, 40]);
-        assert_eq!((all.overload, all.most), (20, (40, 0, 2)));
+        let worst = all.worst;
+        assert_eq!((all.overload, worst.time, worst.mean), (20, 40, 20));
         // A near miss: another rank computes more, all of its threads alike.
         all.merge(&of(1, &[90, 90, 90]));
         assert_eq!((all.overload, all.threads, all.ranks), (20, 6, 2));
-        assert_eq!(all.most, (90, 1, 0));
+        assert_eq!((all.worst, worst.rank, worst.thread), (worst, 0, 2));
         let mut other = of(1, &[90, 90, 90]);
         other.merge(&of(0, &[10, 10, 40]));
         assert_eq!(all, other);

@@ -87,12 +87,16 @@ impl Among {
             | number::pthread_barrier_wait => Among::Meets,
             number::omp_critical
             | number::omp_set_lock
+            | number::omp_set_nest_lock
+            | number::omp_ordered
             | number::pthread_mutex_lock
             | number::pthread_rwlock_rdlock
             | number::pthread_rwlock_wrlock
             | number::pthread_spin_lock => Among::Locks,
             number::omp_critical_end
             | number::omp_unset_lock
+            | number::omp_unset_nest_lock
+            | number::omp_ordered_end
             | number::pthread_mutex_unlock
             | number::pthread_rwlock_unlock
             | number::pthread_spin_unlock => Among::Unlocks,

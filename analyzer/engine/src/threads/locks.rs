@@ -1,6 +1,6 @@
-//! Locks and signals that threads of a rank wait for.
+//! Locks, turns and signals that threads of a rank wait for.
 //!
-//! Locks that nobody waited for have no records. Of others, those who gave them back during a wait
+//! Locks and turns that nobody waited for have no records. Of others, those who gave them back during a wait
 //! do, one after another: each has the time since the one before did. Of signals, the last one during
 //! the wait ended it.
 
@@ -55,6 +55,7 @@ impl Locks {
             for mut open in of_lock.extract_if(.., |open| open.call.leave < until) {
                 let pattern = match open.operation {
                     number::omp_critical => PatternId::WaitAtCritical,
+                    number::omp_ordered => PatternId::WaitAtOrdered,
                     number::pthread_join => PatternId::WaitForThread,
                     number::omp_taskwait | number::omp_taskgroup_end => PatternId::WaitForTasks,
                     number::pthread_cond_wait | number::sem_wait => PatternId::WaitOnSignal,

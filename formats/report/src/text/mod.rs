@@ -8,10 +8,11 @@ mod regions;
 pub(crate) mod roots;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod threads;
 pub mod words;
 
 use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
-use table::{Column, Row};
+use table::{Column, Row, column};
 
 use crate::ranks::list_of_ranges;
 use crate::{Anomaly, Bottleneck, EfficiencyPart, OperationTimes, Report, Run};
@@ -77,6 +78,7 @@ pub fn render_text(report: &Report, options: &RenderOptions) -> String {
     roots::section(&mut out, report, screen, style);
     path::section(&mut out, report, screen, style);
     findings(&mut out, report, options, screen, style);
+    threads::section(&mut out, report, screen, style);
     regions::regions(&mut out, report, screen, style);
     anomalies(&mut out, report, screen, style);
     out
@@ -289,41 +291,13 @@ pub(crate) fn start_and_end(report: &Report) -> Option<String> {
 }
 
 const COLUMNS: &[Column] = &[
-    Column {
-        title: "#",
-        right: true,
-        least: None,
-    },
-    Column {
-        title: "Lost",
-        right: true,
-        least: None,
-    },
-    Column {
-        title: "%",
-        right: true,
-        least: None,
-    },
-    Column {
-        title: "Pattern",
-        right: false,
-        least: Some(12),
-    },
-    Column {
-        title: "Operation",
-        right: false,
-        least: Some(12),
-    },
-    Column {
-        title: "Where",
-        right: false,
-        least: Some(16),
-    },
-    Column {
-        title: "Most by",
-        right: false,
-        least: None,
-    },
+    column("#", true, None),
+    column("Lost", true, None),
+    column("%", true, None),
+    column("Pattern", false, Some(12)),
+    column("Operation", false, Some(12)),
+    column("Where", false, Some(16)),
+    column("Most by", false, None),
 ];
 
 fn findings(

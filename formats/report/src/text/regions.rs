@@ -1,20 +1,12 @@
 //! Regions of the program whose ranks, or instances, differ.
 
 use super::style::{Style, Tone, count, duration};
-use super::table::{self, Column, Row};
+use super::table::{self, Column, Row, column};
 use super::{finding, paragraph};
 use crate::{Region, Report};
 
 /// Most regions shown.
 const SHOWN: usize = 10;
-
-const fn column(title: &str, right: bool, least: Option<usize>) -> Column<'_> {
-    Column {
-        title,
-        right,
-        least,
-    }
-}
 
 const COLUMNS: &[Column] = &[
     column("Region", false, Some(12)),

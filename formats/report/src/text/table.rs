@@ -16,6 +16,15 @@ pub struct Column<'a> {
     pub least: Option<usize>,
 }
 
+/// A column with these.
+pub const fn column(title: &str, right: bool, least: Option<usize>) -> Column<'_> {
+    Column {
+        title,
+        right,
+        least,
+    }
+}
+
 /// One row: cells, and a line below them.
 #[derive(Debug, Default)]
 pub struct Row {

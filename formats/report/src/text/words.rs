@@ -4,7 +4,10 @@
 
 use super::finding;
 use crate::text;
-use crate::{Anomaly, Bottleneck, Cause, PathRow, Report, RootCause, Run, SourceLocation, Victim};
+use crate::{
+    Anomaly, Bottleneck, Cause, PathRow, Report, RootCause, Run, SourceLocation, ThreadImbalance,
+    Victim,
+};
 
 /// Stands for the awaited rank if no recorded call explains the wait.
 const OUTSIDE: &str = "nobody that the recording shows: the cause is outside of the program (the \
@@ -106,6 +109,16 @@ pub fn moved(report: &Report) -> Option<String> {
 /// `4 ranks share 2 cores`, if they do.
 pub fn crowd(report: &Report) -> Option<String> {
     text::crowd(report)
+}
+
+/// `thread 1 of rank 0`: the thread that computes most beyond the mean of its rank.
+pub fn busiest_thread(row: &ThreadImbalance) -> String {
+    text::threads::who(row)
+}
+
+/// What to do about the place where threads share most unevenly, if it is notable.
+pub fn share_among_threads(report: &Report) -> Option<String> {
+    text::threads::advice(report)
 }
 
 /// Number of findings hidden because they cost no rank much of its time, and their loss.

@@ -27,6 +27,10 @@ macro_rules! thread_calls {
             911 omp_taskgroup_end Threads Single;
             912 omp_task_end Threads Single;
             913 omp_task_idle Threads Single;
+            914 omp_set_nest_lock Threads Single;
+            915 omp_unset_nest_lock Threads Single;
+            916 omp_ordered Threads Single;
+            917 omp_ordered_end Threads Single;
             920 pthread_mutex_lock Threads Single;
             921 pthread_mutex_unlock Threads Single;
             922 pthread_cond_wait Threads Single;
