@@ -219,5 +219,10 @@ pub fn client(address: &str) -> TcpStream {
 pub fn reply(stream: &mut (impl Read + Write), mut question: Value) -> Value {
     question["id"] = 1.into();
     say(stream, question.to_string().as_bytes());
-    serde_json::from_str(&hear(stream)).expect("JSON")
+    loop {
+        let heard: Value = serde_json::from_str(&hear(stream)).expect("JSON");
+        if heard.get("news").is_none() {
+            return heard;
+        }
+    }
 }

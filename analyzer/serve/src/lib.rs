@@ -20,6 +20,7 @@
 
 pub mod follow;
 pub mod index;
+mod news;
 pub mod questions;
 pub mod server;
 mod share;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use laggard_overlay::{Stop, Work};
 use tokio::sync::watch;
 
-use crate::follow::News;
+use crate::news::News;
 use crate::questions::{Question, merged};
 use crate::share::Share;
 

@@ -14,7 +14,7 @@ mod pace;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use laggard_comm::{self as comm, Job, signals};
@@ -25,6 +25,7 @@ use laggard_report::units::plural;
 use laggard_trace::ENDED_FILE;
 use serde::{Deserialize, Serialize};
 
+use crate::news::News;
 use crate::share::Share;
 use crate::shares::Shares;
 use now::{Looks, Seen};
@@ -32,25 +33,6 @@ use pace::{LOOK, Pace};
 
 /// Openings in a row of which a file was just being cut to its last size.
 const AGAIN: usize = 5;
-
-/// What pages are told of a program that is followed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct News {
-    /// Grows whenever there is more to be shown.
-    pub number: u64,
-    /// Whether the program still runs.
-    pub runs: bool,
-    /// What is known until when, s since the start of the run.
-    pub end_s: f64,
-    /// Locations by now.
-    pub locations: usize,
-    /// How it goes on.
-    pub text: String,
-    /// Ranks that wait for each other, so that none can go on.
-    pub hangs: Vec<String>,
-    /// Calls that last, those that began first before others.
-    pub calls: Vec<now::Call>,
-}
 
 /// Makes a report of a trace, at the head: a last one of the whole run, or one of what is there. Collective.
 pub type Analyze = Box<dyn Fn(&dyn Job, &Path, Extent) -> Result<Option<Report>> + Send + Sync>;
@@ -143,6 +125,8 @@ impl Follow {
         let mut looks = Looks::default();
         let mut hangs = hangs(&shares.newest().1);
         let mut lost = None;
+        // Ranks whose process was gone before the newest share was opened: it has all they wrote.
+        let mut gone = Vec::new();
         loop {
             // The others wait for the head.
             if job.agent() == 0 {
@@ -156,6 +140,7 @@ impl Follow {
                 sum.add(postcard::from_bytes(&one)?);
             }
             let step = match job.agent() {
+                0 if sum.dead != gone && sum.running > 0 => Step::Open,
                 0 => self.next(&sum, &share, &mut pace),
                 _ => Step::Wait,
             };
@@ -163,7 +148,7 @@ impl Follow {
             job.broadcast(&mut told);
             let step: Step = postcard::from_bytes(&told)?;
             if job.agent() == 0 {
-                let mut text = sum.text(step);
+                let mut text = sum.text(step, &gone);
                 if let Some(lost) = &lost {
                     text = format!("{text} What is shown goes no further: {lost}.");
                 }
@@ -184,7 +169,8 @@ impl Follow {
             if step == Step::Last {
                 return self.end(job, shares);
             }
-            let begun = Instant::now();
+            let begun = worked();
+            gone = sum.dead;
             let analyzes = step == Step::Analyze;
             match self.open(job, share.report_kept(), analyzes) {
                 Ok(share) => {
@@ -197,7 +183,7 @@ impl Follow {
                 // Files may be gone, and come again.
                 Err(error) => lost = Some(format!("{error:#}")),
             }
-            pace.took(begun.elapsed(), analyzes);
+            pace.took(worked().saturating_sub(begun), analyzes);
         }
     }
 
@@ -242,7 +228,9 @@ impl Follow {
         let events = Events::open_share(job, &self.trace)?;
         let report = (self.analyze)(job, &self.trace, Extent::Whole)?;
         let share = Share::new(job, events, report, &self.trace)?;
-        job.reduce_max(&mut [0]);
+        let own = (0..share.events().locations()).map(|at| share.events().place(at));
+        let open = own.filter(|place| !place.is_complete);
+        let open = comm::union(job, open.map(|place| place.rank).collect())?;
         shares.add(share);
         let (number, share) = shares.newest();
         if job.agent() == 0 {
@@ -251,7 +239,7 @@ impl Follow {
                 runs: false,
                 end_s: share.events().end_ns() as f64 / 1e9,
                 locations: share.locations(),
-                text: "The program has ended.".to_owned(),
+                text: format!("The program has ended.{}", killed(&open)),
                 hangs: hangs(&share),
                 calls: Vec::new(),
             });
@@ -309,18 +297,34 @@ impl Known {
     }
 
     /// How the program goes on.
-    fn text(&self, step: Step) -> String {
+    fn text(&self, step: Step, gone: &[u32]) -> String {
         let running = plural(self.running, "thread");
-        let mut text = match step {
+        match step {
             Step::Last => "The program has ended: the last analysis is under way.".to_owned(),
+            _ if gone == self.dead => format!("The program runs: {running}.{}", killed(gone)),
             _ => format!("The program runs: {running}."),
-        };
-        if !self.dead.is_empty() && step != Step::Last {
-            let ranks = laggard_report::list_of_ranks(self.dead.iter().copied(), now::ROWS);
-            text = format!("{text} Without an end of its trace the process is gone of {ranks}.");
         }
-        text
     }
+}
+
+/// Says which ranks did not end by themselves.
+fn killed(ranks: &[u32]) -> String {
+    if ranks.is_empty() {
+        return String::new();
+    }
+    let ranks = laggard_report::list_of_ranks(ranks.iter().copied(), now::ROWS);
+    format!(" Killed, or ended before its recording did: {ranks}.")
+}
+
+/// Time of the calling thread on its processor.
+fn worked() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is valid for writing.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Makes the calling thread give way to all others of this machine.

@@ -7,6 +7,7 @@ use laggard_report::{RankSet, list_of_ranks};
 use laggard_trace::calls;
 use serde::{Deserialize, Serialize};
 
+use crate::news::Call;
 use crate::share::Share;
 
 /// Most rows of a list.
@@ -19,21 +20,6 @@ const STANDS: Duration = Duration::from_secs(2);
 /// When calls that are under way were seen first, by position of the location in the run.
 #[derive(Default)]
 pub struct Looks(HashMap<usize, (u64, Instant)>);
-
-/// A call in which some ranks are.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Call {
-    /// These ranks, those that have been there longest first.
-    pub ranks: String,
-    /// Name of the call.
-    pub call: String,
-    /// Where it was made.
-    pub place: String,
-    /// The rank that is waited for, if it is one.
-    pub waits_for: Option<u32>,
-    /// How long the first one has been there, s, at least.
-    pub for_s: f64,
-}
 
 /// What was seen of some locations.
 #[derive(Default, Serialize, Deserialize)]

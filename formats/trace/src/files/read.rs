@@ -338,6 +338,8 @@ impl Location {
         let mut work = bytes.len().saturating_mul(RESYNC_WORK);
         let mut passed = at;
         let mut open_definitions = Vec::new();
+        // End of the records in the last block, if that is being filled.
+        let mut used = None;
         let forget = |passed: &[u8]| {
             if mapped {
                 forget(passed);
@@ -385,9 +387,16 @@ impl Location {
                     open_definitions.push((at, &bytes[start..start + available]));
                 }
                 self.open_block(bytes, at, &header, available);
+                let open = self.chunks.last().filter(|open| open.offset == at as u64);
+                used = open.map(|open| match open.count {
+                    // Its writer may use the place for another block.
+                    0 => at,
+                    count => at + BLOCK_HEADER + count as usize * size_of::<Record>(),
+                });
                 at += BLOCK_HEADER + align(available);
                 continue;
             }
+            used = None;
             if header.length as usize > available {
                 self.damage.push(Damage {
                     offset: at as u64,
@@ -417,7 +426,7 @@ impl Location {
             }
             at += BLOCK_HEADER + align(header.length as usize);
         }
-        self.used = at.min(bytes.len()) as u64;
+        self.used = used.unwrap_or(at).min(bytes.len()) as u64;
         // A program that runs goes on defining. What the records that were found use was defined
         // before them, so it is there now.
         for (at, payload) in open_definitions {
