@@ -41,7 +41,7 @@ async function hear(news) {
   const grown = overview.end_s - run.end;
   const [isAtEnd, hasAll] = [state.until >= run.end, state.last >= run.locations - 1];
   const isWhole = isAtEnd && state.from <= 0;
-  Object.assign(run, { end: overview.end_s, locations: overview.locations });
+  Object.assign(run, { end: overview.end_s, locations: overview.locations, number });
   document.getElementById("size").textContent = sizeOf(overview);
   showFound(overview);
   change({
