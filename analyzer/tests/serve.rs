@@ -14,7 +14,7 @@ use laggard_engine::events::Events;
 use laggard_overlay::{Head, LinkJob, Members, Reply, Stop, Stream, Wait, Work, link};
 use laggard_report::Report;
 use laggard_serve::questions::LARGEST;
-use laggard_serve::{Question, Share, answer, server};
+use laggard_serve::{Question, Share, Shares, answer, server};
 use laggard_trace::calls::number;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -82,13 +82,14 @@ fn answers(count: usize, trace: &Path, questions: &[Value]) -> Vec<Value> {
             let events = Events::open_share(&job, trace).unwrap();
             let report = (job.agent() == 0).then(|| report(trace));
             let share = Share::new(&job, events, report, trace).unwrap();
+            let shares = std::sync::Arc::new(Shares::new(share));
             let linked = job.into_linked();
             if linked.link.agent() != 0 {
-                server::work(runtime, share, linked);
+                server::work(runtime, shares, linked);
                 return Vec::new();
             }
-            let share = std::sync::Arc::new(share);
-            let (head, own) = Head::new(linked, share.clone());
+            let (number, share) = shares.newest();
+            let (head, own) = Head::new(linked, shares);
             runtime.spawn(own);
             let stream = Stream {
                 members: Members::all(count),
@@ -96,7 +97,8 @@ fn answers(count: usize, trace: &Path, questions: &[Value]) -> Vec<Value> {
                 wait: Wait::All,
             };
             let of = |question: &Value| {
-                let (question, packed) = packed(question).unwrap();
+                let question: Question = serde_json::from_value(question.clone()).unwrap();
+                let packed = Shares::packed(number, &question).unwrap();
                 let reply = runtime.block_on(head.ask(&stream, &packed));
                 answer(&share, &question, reply).unwrap()
             };

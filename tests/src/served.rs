@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -212,12 +213,21 @@ pub fn client(address: &str) -> TcpStream {
     stream
 }
 
-/// The whole reply to a question.
+/// The whole reply to a question, with the number 1.
 ///
 /// # Panics
 /// If it is no JSON.
 pub fn reply(stream: &mut (impl Read + Write), mut question: Value) -> Value {
-    question["id"] = 1.into();
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    question["id"] = id.into();
     say(stream, question.to_string().as_bytes());
-    serde_json::from_str(&hear(stream)).expect("JSON")
+    loop {
+        let mut heard: Value = serde_json::from_str(&hear(stream)).expect("JSON");
+        // Servers also tell what nobody asked, and that a former question was given up.
+        if heard["id"] == id {
+            heard["id"] = 1.into();
+            return heard;
+        }
+    }
 }

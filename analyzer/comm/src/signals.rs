@@ -16,13 +16,20 @@ static UNFINISHED: AtomicBool = AtomicBool::new(false);
 /// Whether part of a mapped file was lost.
 static LOST: AtomicBool = AtomicBool::new(false);
 
+/// Whether lost parts of files read as zeros.
+static OUTLIVES: AtomicBool = AtomicBool::new(false);
+
 /// How often another thread may have replaced the same part first.
 static AGAIN: AtomicU32 = AtomicU32::new(0);
 const MOST_AGAIN: u32 = 1 << 16;
 
-/// From now on a SIGBUS from a mapped file prints an error and ends the process. Must be called
-/// after MPI has started: it installs handlers of its own, which dump the stack.
+/// From now on a SIGBUS from a mapped file prints an error and ends the process, unless it is to
+/// [outlive](outlive_files) such files. Must be called after MPI has started: it installs handlers of its
+/// own, which dump the stack.
 pub fn watch_files() {
+    if OUTLIVES.load(Ordering::Relaxed) {
+        return;
+    }
     watch(libc::SIGBUS, lost_file, libc::SA_RESETHAND);
 }
 
@@ -40,6 +47,7 @@ pub fn is_finished() {
 /// From now on a mapped file that loses its end, or cannot be read, reads as zeros from there on. Whoever
 /// reads such files looks afterwards whether they are as they were, and [`has_lost`].
 pub fn outlive_files() {
+    OUTLIVES.store(true, Ordering::Relaxed);
     // Several threads may lose theirs at once.
     watch(libc::SIGBUS, replace_lost_file, 0);
 }
@@ -47,6 +55,11 @@ pub fn outlive_files() {
 /// Whether part of a mapped file was lost: it reads as zeros.
 pub fn has_lost() -> bool {
     LOST.load(Ordering::Relaxed)
+}
+
+/// As [`has_lost`], and begins anew.
+pub fn take_lost() -> bool {
+    LOST.swap(false, Ordering::Relaxed)
 }
 
 fn watch(

@@ -31,6 +31,11 @@ pub(crate) fn packet(kind: Kind, bytes: &[u8]) -> Vec<u8> {
     packet
 }
 
+/// Whether a packet belongs to a tree of questions.
+pub(crate) fn is_question(packet: &[u8]) -> bool {
+    packet.first() == Some(&(Kind::Question as u8))
+}
+
 /// The agents of a link as a job. If one of them ends, all do: nobody could go on.
 pub struct LinkJob {
     linked: RefCell<Linked>,
@@ -85,8 +90,7 @@ impl LinkJob {
                 .flatten()
             else {
                 let who = gone.map_or("another agent".to_owned(), |gone| format!("agent {gone}"));
-                eprintln!("laggard: {who} has ended, and the others needed it: start again");
-                linked.link.abort(1);
+                linked.link.lost(&who);
             };
             at = fits(&arrived).then_some(linked.early.len());
             linked.early.push_back(arrived);

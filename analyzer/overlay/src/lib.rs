@@ -22,6 +22,7 @@ pub mod link;
 mod message;
 pub mod mpi;
 pub mod node;
+mod split;
 mod stop;
 pub mod tcp;
 mod tree;

@@ -23,6 +23,11 @@ pub trait Link: Send + Sync {
     /// Sends a packet, and does not wait. Packets to the same agent arrive in their order. Those to an
     /// agent that is gone are lost.
     fn send(&self, to: usize, packet: Vec<u8>);
+    /// Another agent has ended, and this one cannot go on without it.
+    fn lost(&self, who: &str) -> ! {
+        eprintln!("laggard: {who} has ended, and the others needed it: start again");
+        self.abort(1)
+    }
     /// Ends this agent.
     fn abort(&self, code: i32) -> ! {
         std::process::exit(code)

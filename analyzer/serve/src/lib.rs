@@ -8,20 +8,25 @@
 //! on their way up ([`questions`]). [`server`], at the head, speaks HTTP and WebSocket with the page in
 //! `client`.
 //!
+//! A program that still runs is followed ([`follow`]): each agent has a new share from time to time, and
+//! questions are about the newest ([`Shares`]).
+//!
 //! *Constraints.* Read only: nothing but the index is ever written, and no question names a file. Sums
 //! are of integers (ns), so that answers do not depend on how many shares there are.
-//!
-//! *Not supported.* Traces that are still being written.
 //!
 //! *The next question* is a file in `questions` with a type that is [`Asked`](questions::Asked), and a
 //! variant of [`Question`]. *The next view* is a file in `client`, named in `server/page.rs`.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+pub mod follow;
 pub mod index;
+mod news;
 pub mod questions;
 pub mod server;
 mod share;
+mod shares;
 mod spending;
 
 pub use questions::{Question, answer};
 pub use share::Share;
+pub use shares::Shares;

@@ -1,11 +1,13 @@
 //! What one agent knows: a trace, its index, and the report.
 
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use laggard_comm::{Job, signals};
+use laggard_comm::{self as comm, Job, signals};
 use laggard_engine::events::{Events, Mark, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
@@ -18,7 +20,7 @@ pub struct Share {
     /// Its index.
     index: Index,
     /// The report about the run, at the head.
-    report: Option<Report>,
+    report: Option<Arc<Report>>,
     /// The locations that it answers for.
     own: Range<usize>,
     /// Where the index is kept; nowhere if nobody may write.
@@ -27,12 +29,44 @@ pub struct Share {
     files: Vec<(PathBuf, State)>,
 }
 
-/// Size and time of a file; `None` if it is gone.
-type State = Option<(u64, Option<SystemTime>)>;
+/// A file as it was when it was opened.
+enum State {
+    /// It has no name of its own.
+    Unknown,
+    /// Its size and time: nobody writes it any more.
+    Whole(u64, Option<SystemTime>),
+    /// Which one it is, and how many of its bytes are read: it is still written.
+    Growing((u64, u64), u64),
+}
 
-fn state(file: &Path) -> State {
-    let told = file.metadata().ok()?;
-    Some((told.len(), told.modified().ok()))
+impl State {
+    fn whole(file: &Path) -> State {
+        let told = file.metadata();
+        told.map_or(State::Unknown, |told| {
+            State::Whole(told.len(), told.modified().ok())
+        })
+    }
+
+    fn growing(file: &Path, used: u64) -> State {
+        let told = file.metadata();
+        told.map_or(State::Unknown, |told| {
+            State::Growing((told.dev(), told.ino()), used)
+        })
+    }
+
+    /// Whether what was read of the file is still there.
+    fn holds(&self, file: &Path) -> bool {
+        match (self, file.metadata()) {
+            (State::Unknown, _) => true,
+            (_, Err(_)) => false,
+            (State::Whole(size, time), Ok(told)) => {
+                told.len() == *size && told.modified().ok() == *time
+            }
+            (State::Growing(which, used), Ok(told)) => {
+                (told.dev(), told.ino()) == *which && told.len() >= *used
+            }
+        }
+    }
 }
 
 impl Share {
@@ -47,21 +81,42 @@ impl Share {
         trace: &Path,
     ) -> Result<Share> {
         let files = events.files().chain(trace.is_file().then_some(trace));
-        let files: Vec<PathBuf> = files.map(Path::to_owned).collect();
-        let files = files.into_iter().map(|file| {
-            let state = state(&file);
-            (file, state)
-        });
+        let files = files.map(|file| (file.to_owned(), State::whole(file)));
         let files = files.collect();
         let (index, kept) = index::kept(job, &events, trace)?;
         Ok(Share {
             own: events.first..events.first + events.locations(),
             events,
             index,
-            report,
+            report: report.map(Arc::new),
             kept,
             files,
         })
+    }
+
+    /// What this agent has opened of a trace that is still written, as far as it is complete.
+    /// Collective.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn growing(job: &dyn Job, events: Events, report: Option<Arc<Report>>) -> Result<Share> {
+        let files = events.used();
+        let files = files.map(|(file, used)| (file.to_owned(), State::growing(file, used)));
+        let files = files.collect();
+        let index = comm::agree(job, index::build(job, &events))?;
+        Ok(Share {
+            own: events.first..events.first + events.locations(),
+            events,
+            index,
+            report,
+            kept: None,
+            files,
+        })
+    }
+
+    /// The report, to be kept with a later share.
+    pub fn report_kept(&self) -> Option<Arc<Report>> {
+        self.report.clone()
     }
 
     /// The report about the run.
@@ -69,7 +124,7 @@ impl Share {
     /// # Errors
     /// Only the head has it.
     pub fn report(&self) -> Result<&Report> {
-        self.report.as_ref().context("the report is at the head")
+        self.report.as_deref().context("the report is at the head")
     }
 
     /// The index of an own location.
@@ -106,6 +161,12 @@ impl Share {
         }
     }
 
+    /// Ranks of the run of which there is a trace.
+    pub fn ranks_with_trace(&self) -> usize {
+        let ranks = self.events.placed.chunk_by(|a, b| a.rank == b.rank);
+        ranks.count()
+    }
+
     /// Name of its host.
     pub fn host(&self, at: usize) -> &str {
         let host = self.placed(at).host as usize;
@@ -123,13 +184,18 @@ impl Share {
     /// # Errors
     /// One is not: reading on would end the process, or tell of another run.
     pub fn check(&self) -> Result<()> {
-        for (file, before) in &self.files {
-            if before.is_some() && state(file) != *before {
-                let file = file.display();
-                bail!("{file} has changed since it was opened: start laggard serve again");
+        let gone = self.files.iter().find(|(file, state)| !state.holds(file));
+        if let Some((file, state)) = gone {
+            let file = file.display();
+            match state {
+                State::Growing(..) => bail!(
+                    "{file} was removed or cut off while it was written: what was in it cannot be shown any more"
+                ),
+                _ => bail!("{file} has changed since it was opened: start laggard serve again"),
             }
         }
-        if signals::has_lost() {
+        let is_whole = |(_, state): &(PathBuf, State)| !matches!(state, State::Growing(..));
+        if signals::has_lost() && self.files.iter().all(is_whole) {
             bail!("part of the trace cannot be read any more: start laggard serve again");
         }
         Ok(())

@@ -49,6 +49,9 @@ pub struct Run {
     /// … and open the page
     #[arg(long)]
     pub open: bool,
+    /// Serve what the program does to a browser while it runs, and afterwards until Ctrl-C
+    #[arg(long)]
+    pub serve: bool,
     /// With --report: agents that analyse, started by the program's launcher [default: one, or
     /// several of large runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

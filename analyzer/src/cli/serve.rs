@@ -23,6 +23,17 @@ pub struct Serve {
     /// The findings [default: report.json beside the trace; if there is none, an analysis now]
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
+    /// Follow a program that still runs, or is about to start: show what it has done so far. All
+    /// agents have this option, or none
+    #[arg(long, conflicts_with = "report")]
+    pub follow: bool,
+    /// With --follow: while the program runs, open the trace only as long as it has at most so many
+    /// MB. Memory grows with it, about a tenth of this
+    #[arg(long, value_name = "MB", default_value_t = 4096, requires = "follow")]
+    pub follow_mb: u64,
+    /// The program has ended when the input does
+    #[arg(long, hide = true, requires = "follow")]
+    pub until_input_ends: bool,
     /// Processes that answer, each with some of the ranks. With mpirun, its processes do; so do
     /// those that join with --meet. [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

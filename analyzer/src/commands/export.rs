@@ -133,6 +133,12 @@ pub fn found(
     Ok(None)
 }
 
+/// The report about what there is of a run, at the head: what repairs gain is not predicted. Collective.
+pub fn analyzed_so_far(job: &dyn Job, directory: &Path) -> Result<Option<Report>> {
+    let analysis = laggard_engine::analyze_as(job, directory, &AnalyzeOptions::default())?;
+    Ok(analysis.map(|analysis| analysis.report))
+}
+
 /// The report of an analysis as `analyze` does it, at the head. Collective.
 pub fn analyzed(job: &dyn Job, directory: &Path) -> Result<Option<Report>> {
     let settings = AnalyzeOptions::default();

@@ -9,6 +9,7 @@ mod compare;
 mod drawn;
 mod dump;
 mod export;
+mod followed;
 mod info;
 mod launcher;
 mod pages;

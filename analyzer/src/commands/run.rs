@@ -13,6 +13,7 @@ use laggard_trace::operations::OperationMap;
 use laggard_trace::{ENDED_FILE, FILE_EXTENSION};
 
 use super::at_once::{self, Recorded};
+use super::followed;
 use super::launcher::{self, Launcher};
 use super::program;
 use super::screen::say;
@@ -65,9 +66,13 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     );
 
     let before = taken(&directory);
+    let recorded = numbered(&directory, before);
+    let server = options
+        .serve
+        .then(|| followed::Server::start(&recorded))
+        .transpose()?;
     let status = start(&plan)?;
     let code = exit_code(status);
-    let recorded = numbered(&directory, before);
     let is_off = settings
         .iter()
         .any(|(name, value)| *name == "LAGGARD_MODE" && value == "off");
@@ -107,6 +112,7 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     } else {
         say(&format!("next: laggard analyze {}", shown.display()));
     }
+    server.into_iter().for_each(followed::Server::stay);
     Ok(ExitCode::from(code))
 }
 

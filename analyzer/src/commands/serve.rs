@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -11,8 +13,9 @@ use laggard_comm::{self as comm, Job, MpiJob, signals};
 use laggard_engine::events::Events;
 use laggard_overlay::tcp::{self, Host, Meeting};
 use laggard_overlay::{LinkJob, Linked, link, mpi};
-use laggard_serve::Share;
+use laggard_serve::follow::{self, Extent, Follow};
 use laggard_serve::server::{self, Ended, Options};
+use laggard_serve::{Share, Shares};
 
 use super::{export, screen, traces};
 use crate::cli::Serve;
@@ -33,9 +36,9 @@ pub fn serve(options: &Serve) -> Result<ExitCode> {
             bail!("the processes of mpirun are the agents: leave --agents and --join out");
         }
         let job = MpiJob::new(0, || Ok(comm::library::load()?.1))?;
-        let share = share(options, &job)?;
+        let begun = begin(options, &job)?;
         mpi::run(&job, |linked| {
-            answer(options, (share, linked), (&server::runtime()?, None))
+            answer(options, (begun, linked), (&server::runtime()?, None))
         })?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -65,14 +68,70 @@ pub fn serve(options: &Serve) -> Result<ExitCode> {
         asked.wait().await;
         std::process::exit(1);
     });
-    let share = share(options, &job)?;
+    let begun = begin(options, &job)?;
     if job.agent() == 0 {
         ends.abort();
     }
-    answer(options, (share, job.into_linked()), (&runtime, Some(ended)))?;
+    answer(options, (begun, job.into_linked()), (&runtime, Some(ended)))?;
     // Nobody waits for what is still being worked on.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ExitCode::SUCCESS)
+}
+
+/// What this agent answers from, and how it goes on if it follows a program.
+type Begun = (Arc<Shares>, Option<Follow>);
+
+/// Opens the trace, or what there is of it. Collective.
+fn begin(options: &Serve, job: &dyn Job) -> Result<Begun> {
+    if !options.follow {
+        return Ok((Arc::new(Shares::new(share(options, job)?)), None));
+    }
+    let follow = Follow {
+        trace: awaited(options, job)?,
+        most_bytes: options.follow_mb << 20,
+        analyze: Box::new(|job, trace, extent| match extent {
+            Extent::SoFar => export::analyzed_so_far(job, trace),
+            Extent::Whole => export::analyzed(job, trace),
+        }),
+        has_ended: Arc::default(),
+    };
+    if options.until_input_ends {
+        let has_ended = follow.has_ended.clone();
+        std::thread::spawn(move || {
+            // Whatever is there to be read is not meant for it.
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            has_ended.store(true, Ordering::Relaxed);
+        });
+    }
+    let share = follow.begin(job)?;
+    Ok((Arc::new(Shares::new(share)), Some(follow)))
+}
+
+/// The trace of a program that may not have begun yet. Collective.
+fn awaited(options: &Serve, job: &dyn Job) -> Result<PathBuf> {
+    const LOOK: Duration = Duration::from_millis(100);
+    let is_head = job.agent() == 0;
+    if is_head && !options.quiet {
+        screen::say("waiting for a trace to follow");
+    }
+    loop {
+        // The others wait for the head.
+        let found = match &options.directory {
+            Some(directory) => Ok(directory.clone()),
+            None => traces::meant(None),
+        };
+        let is_there = found
+            .as_ref()
+            .is_ok_and(|trace| traces::holds_locations(trace));
+        let mut there = [u64::from(is_head && is_there)];
+        job.reduce_max(&mut there);
+        if there == [1] {
+            return comm::agree(job, found);
+        }
+        if is_head {
+            std::thread::sleep(LOOK);
+        }
+    }
 }
 
 /// What this agent has of the trace. Collective.
@@ -105,11 +164,20 @@ fn share(options: &Serve, job: &dyn Job) -> Result<Share> {
 /// Serves at the head; works for it elsewhere.
 fn answer(
     options: &Serve,
-    (share, linked): (Share, Linked),
+    ((shares, follow), linked): (Begun, Linked),
     (runtime, ended): (&tokio::runtime::Runtime, Option<Ended>),
 ) -> Result<()> {
+    let linked = match follow {
+        None => linked,
+        Some(follow) => {
+            let (questions, job, carry) = linked.split();
+            runtime.spawn(carry);
+            following(follow, job, shares.clone())?;
+            questions
+        }
+    };
     if linked.link.agent() != 0 {
-        server::work(runtime, share, linked);
+        server::work(runtime, shares, linked);
         return Ok(());
     }
     let wait = u64::from(options.wait);
@@ -121,13 +189,24 @@ fn answer(
         wait: (wait > 0).then(|| Duration::from_secs(wait)),
         ended: ended.unwrap_or_else(|| Ended::listen(runtime)),
     };
-    server::serve(runtime, (share, linked), &served, |address| {
+    server::serve(runtime, (shares, linked), &served, |address| {
         screen::print(&format!("{address}\n"))?;
         if !options.quiet {
             screen::say("open this address in a browser; Ctrl-C ends");
         }
         Ok(())
     })
+}
+
+/// Follows a program in a thread of its own, beside the questions.
+fn following(follow: Follow, job: Linked, shares: Arc<Shares>) -> Result<()> {
+    // It may need the cores that the program leaves to it, and no others.
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .start_handler(|_| follow::nice())
+        .build()?;
+    std::thread::spawn(move || pool.install(|| follow.run(job, &shares)));
+    Ok(())
 }
 
 /// The file of a server that this agent joins.
@@ -221,6 +300,7 @@ async fn gather(options: &Serve, agents: usize, ended: &Ended) -> Result<(Linked
 fn start(options: &Serve, meeting: &str) -> Result<Started> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("serve").args(&options.directory);
+    command.args(options.follow.then_some("--follow"));
     command.args(["--join", "-", "--quiet", "--threads"]);
     command.arg(rayon::current_num_threads().to_string());
     let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();

@@ -75,6 +75,8 @@ impl Subject {
 }
 
 impl OpenCall {
+    /// Bytes of its block's payload.
+    pub(crate) const PAYLOAD: usize = BEFORE + size_of::<OpenCall>();
     /// [`OpenCall::flags`]: `address` is valid.
     pub const HAS_ADDRESS: u16 = 1;
     /// [`OpenCall::flags`]: `value` is valid.
@@ -134,9 +136,8 @@ impl Default for OpenCallSlot {
 }
 
 impl OpenCallSlot {
-    const PAYLOAD: usize = BEFORE + size_of::<OpenCall>();
     /// Size of the block, bytes.
-    pub(crate) const BLOCK: usize = BLOCK_HEADER + Self::PAYLOAD;
+    pub(crate) const BLOCK: usize = BLOCK_HEADER + OpenCall::PAYLOAD;
 
     /// Begins the block at offset `at` of a page.
     ///
@@ -147,7 +148,7 @@ impl OpenCallSlot {
         let header = BlockHeader {
             magic: BLOCK_MAGIC,
             kind: BlockKind::OpenCall as u16,
-            length: Self::PAYLOAD as u32,
+            length: OpenCall::PAYLOAD as u32,
             ..BlockHeader::default()
         };
         // SAFETY: as the caller states.
@@ -205,7 +206,8 @@ impl OpenCallSlot {
         }
         // SAFETY: the block given to `begin`, in a page that is still mapped.
         unsafe {
-            let payload = std::slice::from_raw_parts(self.block.add(BLOCK_HEADER), Self::PAYLOAD);
+            let payload =
+                std::slice::from_raw_parts(self.block.add(BLOCK_HEADER), OpenCall::PAYLOAD);
             let header = BlockHeader::sealed(BlockKind::OpenCall, 1, 0, 0, payload);
             ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), self.block, BLOCK_HEADER);
         }

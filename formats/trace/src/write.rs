@@ -58,6 +58,23 @@ fn next_block(offset: usize) -> usize {
     }
 }
 
+/// Seals a block. Who reads the file meanwhile sees the count, of which an unsealed block has
+/// none, before the seal.
+///
+/// # Safety
+/// The block's header is at `at`.
+unsafe fn store_seal(at: *mut u8, header: &BlockHeader) {
+    /// Magic, kind, flags, length and checksum.
+    const FIRST: usize = 16;
+    let (first, rest) = header.as_bytes().split_at(FIRST);
+    // SAFETY: both are parts of the header.
+    unsafe {
+        ptr::copy_nonoverlapping(rest.as_ptr(), at.add(FIRST), rest.len());
+        fence(Ordering::Release);
+        ptr::copy_nonoverlapping(first.as_ptr(), at, FIRST);
+    }
+}
+
 /// The definitions block being filled. It precedes the chunk and takes new definitions while it
 /// has room, so that they do not end the chunk.
 struct OpenDefinitions {
@@ -344,7 +361,7 @@ impl<S: Space> LocationWriter<S> {
                 chunk.monotonic_ns,
                 payload,
             );
-            ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
+            store_seal(at, &header);
         }
         self.used = next_block(chunk.header + BLOCK_HEADER + align(length));
     }
@@ -497,7 +514,7 @@ impl<S: Space> LocationWriter<S> {
             let at = self.window.add(open.header);
             let payload = std::slice::from_raw_parts(at.add(BLOCK_HEADER), open.room);
             let header = BlockHeader::sealed(BlockKind::Definitions, open.count, 0, 0, payload);
-            ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
+            store_seal(at, &header);
         }
     }
 

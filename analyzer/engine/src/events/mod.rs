@@ -24,7 +24,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use laggard_report::{Anomaly, Settings};
-use laggard_trace::{Location, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE};
+use laggard_trace::{
+    Location, OpenCall, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE,
+};
 use rustc_hash::FxHashMap;
 
 use crate::basics::intern::PathKey;
@@ -314,6 +316,24 @@ impl Events {
         files.sort_unstable();
         files.dedup();
         files.into_iter()
+    }
+
+    /// The files of this agent's locations, and how many bytes of each are in use.
+    pub fn used(&self) -> impl Iterator<Item = (&Path, u64)> {
+        let locations = self.opened.locations.iter();
+        locations.map(|location| (location.path(), location.used()))
+    }
+
+    /// The call in which a location is now, if it is still written, or was when its file ended.
+    pub fn open_call(&self, location: usize) -> Option<OpenCall> {
+        let found: &Location = &self.opened.locations[location];
+        let may_be = found.end.is_none_or(|end| matches!(end.reason, 1 | 3));
+        found.open_call_now().filter(|_| may_be)
+    }
+
+    /// Name of the place of a call path of a location: the line that made a call.
+    pub fn place_of(&self, location: usize, call_path: u32) -> &CallPath {
+        &self.call_paths[self.path_number(location, call_path) as usize]
     }
 
     /// The profile of one location: as recorded, or the sums of the calls if its file was not

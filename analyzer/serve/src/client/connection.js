@@ -4,10 +4,18 @@ const open = new Map();
 let socket = null;
 let next = 1;
 let told = () => {};
+let heard = () => {};
+let last = null;
 
 /** Calls `tell` with what is wrong, or with "". */
 export function onProblem(tell) {
   told = tell;
+}
+
+/** Calls `hear` with what the server tells by itself, also with what it told last. */
+export function onNews(hear) {
+  heard = hear;
+  if (last !== null) hear(last);
 }
 
 /** Whose parts an answer lacks. */
@@ -24,7 +32,12 @@ function connect() {
     const made = new WebSocket(address);
     made.onopen = () => ready(made);
     made.onmessage = (message) => {
-      const { id, answer, error, stopped } = JSON.parse(message.data);
+      const { id, answer, error, stopped, news } = JSON.parse(message.data);
+      if (news) {
+        last = news;
+        heard(news);
+        return;
+      }
       const waiting = open.get(id);
       open.delete(id);
       told(error ?? without(answer?.missing));

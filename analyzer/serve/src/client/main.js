@@ -3,6 +3,7 @@
 import { ask, onProblem } from "./connection.js";
 import * as heat from "./heat.js";
 import * as line from "./line.js";
+import { follow, sizeOf } from "./live.js";
 import * as matrix from "./matrix.js";
 import { addButtons } from "./save.js";
 import { change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
@@ -52,7 +53,7 @@ async function start() {
   Object.assign(run, { end: overview.end_s, locations: overview.locations, kinds: overview.kinds });
   document.title = `${overview.command} – laggard`;
   element("command").textContent = overview.command;
-  element("size").textContent = `${overview.size}. ${overview.waiting_percent.toFixed(0)} % of the time is waiting.`;
+  element("size").textContent = sizeOf(overview);
   element("metric").replaceChildren(...overview.kinds.map((kind) => new Option(kind)));
   element("legend").replaceChildren(...overview.kinds.map((kind) => {
     const made = document.createElement("span");
@@ -82,6 +83,7 @@ async function start() {
   addEventListener("resize", showAll);
   addEventListener("hashchange", fromAddress);
   fromAddress();
+  follow();
 }
 
 start();

@@ -87,7 +87,7 @@ function choose(answer, row, column) {
 export async function show() {
   const hosts = element("by").value === "hosts";
   const question = { ask: "matrix", metric: state.matrix, hosts, ...(hosts ? {} : part) };
-  const key = JSON.stringify(question);
+  const key = `${run.number} ${JSON.stringify(question)}`;
   element("what").value = state.matrix;
   if (key === asked) return;
   const answer = await ask(question);

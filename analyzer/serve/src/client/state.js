@@ -1,7 +1,7 @@
 // What is looked at: in the address, so that a link leads there.
 
-/** The whole run; known once the overview is there. */
-export const run = { end: 1, locations: 1, kinds: [] };
+/** The whole run; known once the overview is there. `number` grows with a run that goes on. */
+export const run = { end: 1, locations: 1, kinds: [], number: 0 };
 
 /** What is looked at now. */
 export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null, profile: "time", node: 0, matrix: "bytes" };

@@ -105,7 +105,7 @@ function hotPath() {
 }
 
 export async function show() {
-  const key = `${state.profile} ${state.node}`;
+  const key = `${run.number} ${state.profile} ${state.node}`;
   if (key === asked) return;
   const answer = await ask({ ask: "tree", metric: state.profile, node: state.node });
   if (answer === null) return;

@@ -119,14 +119,22 @@ impl Work for Share {
     }
 
     fn merge(&self, question: &[u8], one: Vec<u8>, other: Vec<u8>) -> Result<Vec<u8>> {
-        fn merged<A: Asked>(_: &A, one: &[u8], other: &[u8]) -> Result<Vec<u8>> {
-            let mut part: A::Part = postcard::from_bytes(one)?;
-            part.merge(postcard::from_bytes(other)?);
-            Ok(postcard::to_stdvec(&part)?)
-        }
-        let question: Question = serde_json::from_slice(question)?;
-        with!(&question, asked => merged(asked, &one, &other))
+        merged(question, &one, &other)
     }
+}
+
+/// The part of two agents. All that this depends on is the question.
+///
+/// # Errors
+/// They are no parts of an answer to it.
+pub fn merged(question: &[u8], one: &[u8], other: &[u8]) -> Result<Vec<u8>> {
+    fn of<A: Asked>(_: &A, one: &[u8], other: &[u8]) -> Result<Vec<u8>> {
+        let mut part: A::Part = postcard::from_bytes(one)?;
+        part.merge(postcard::from_bytes(other)?);
+        Ok(postcard::to_stdvec(&part)?)
+    }
+    let question: Question = serde_json::from_slice(question)?;
+    with!(&question, asked => of(asked, one, other))
 }
 
 /// The answer to a question that the agents have replied to; only the head makes it. An answer without

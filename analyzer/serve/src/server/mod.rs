@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
-use crate::share::Share;
+use crate::shares::Shares;
 
 /// Clients at a time; further ones are refused.
 const CLIENTS: usize = 64;
@@ -45,7 +45,7 @@ pub struct Options {
 
 /// What all clients share.
 pub struct Server {
-    share: Arc<Share>,
+    shares: Arc<Shares>,
     head: Head,
     /// How questions go to the agents.
     stream: Stream,
@@ -82,8 +82,8 @@ pub fn runtime() -> Result<Runtime> {
 }
 
 /// Answers the head until it ends: what every other agent does.
-pub fn work(runtime: &Runtime, share: Share, linked: Linked) {
-    runtime.block_on(node::run(linked, Arc::new(share)));
+pub fn work(runtime: &Runtime, shares: Arc<Shares>, linked: Linked) {
+    runtime.block_on(node::run(linked, shares));
 }
 
 /// Serves until a signal, or until it is idle for too long. Tells `ready` the address once it listens.
@@ -92,15 +92,14 @@ pub fn work(runtime: &Runtime, share: Share, linked: Linked) {
 /// The port or the socket is taken, or cannot be opened.
 pub fn serve(
     runtime: &Runtime,
-    (share, linked): (Share, Linked),
+    (shares, linked): (Arc<Shares>, Linked),
     options: &Options,
     ready: impl FnOnce(&str) -> Result<()>,
 ) -> Result<()> {
-    let share = Arc::new(share);
     let served = runtime.block_on(async {
-        let (head, own) = Head::new(linked, share.clone());
+        let (head, own) = Head::new(linked, shares.clone());
         let own = tokio::spawn(own);
-        let served = run(share, head.clone(), options, ready).await;
+        let served = run(shares, head.clone(), options, ready).await;
         head.end();
         // All agents are told.
         let _ = own.await;
@@ -114,7 +113,7 @@ pub fn serve(
 }
 
 async fn run(
-    share: Arc<Share>,
+    shares: Arc<Shares>,
     head: Head,
     options: &Options,
     ready: impl FnOnce(&str) -> Result<()>,
@@ -128,7 +127,7 @@ async fn run(
             fan_out: options.fan_out,
             wait: wait.unwrap_or(Wait::All),
         },
-        share,
+        shares,
         head,
         token: guard::token()?,
         has_port: options.socket.is_none(),

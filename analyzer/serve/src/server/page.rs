@@ -9,13 +9,14 @@ const START: &str = include_str!("../client/index.html");
 const STYLE: &str = include_str!("../client/style.css");
 
 /// The modules of the page.
-const MODULES: [(&str, &str); 11] = [
+const MODULES: [(&str, &str); 12] = [
     ("main.js", include_str!("../client/main.js")),
     ("connection.js", include_str!("../client/connection.js")),
     ("state.js", include_str!("../client/state.js")),
     ("units.js", include_str!("../client/units.js")),
     ("heat.js", include_str!("../client/heat.js")),
     ("line.js", include_str!("../client/line.js")),
+    ("live.js", include_str!("../client/live.js")),
     ("chain.js", include_str!("../client/chain.js")),
     ("matrix.js", include_str!("../client/matrix.js")),
     ("save.js", include_str!("../client/save.js")),

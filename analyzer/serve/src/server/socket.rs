@@ -18,6 +18,7 @@ use tokio::task::AbortHandle;
 
 use super::Server;
 use crate::questions::{Question, answer};
+use crate::shares::Shares;
 
 /// Largest question, bytes.
 const QUESTION: usize = 8 << 10;
@@ -78,8 +79,21 @@ async fn talk(server: Arc<Server>, mut socket: WebSocket, _client: OwnedSemaphor
     let _connected = Connected(server.clone());
     let (answers, mut answered) = mpsc::channel::<String>(WAITING);
     let mut running = Running::default();
+    let mut news = server.shares.news();
+    // Who comes is told at once, if there is anything to tell.
+    news.mark_changed();
     loop {
         tokio::select! {
+            told = news.changed() => {
+                // They go as long as the server.
+                let Ok(()) = told else { return };
+                let told = news.borrow_and_update().as_ref().map(|news| json!({"news": news}).to_string());
+                if let Some(text) = told
+                    && send(&mut socket, text).await.is_none()
+                {
+                    return;
+                }
+            }
             message = socket.recv() => match message {
                 Some(Ok(Message::Text(text))) => {
                     server.touch();
@@ -89,14 +103,18 @@ async fn talk(server: Arc<Server>, mut socket: WebSocket, _client: OwnedSemaphor
                 _ => return,
             },
             Some(text) = answered.recv() => {
-                let sent = socket.send(Message::Text(text.into()));
-                match tokio::time::timeout(PATIENCE, sent).await {
-                    Ok(Ok(())) => {}
-                    _ => return,
+                if send(&mut socket, text).await.is_none() {
+                    return;
                 }
             }
         }
     }
+}
+
+/// Sends a text; `None` if the client is gone.
+async fn send(socket: &mut WebSocket, text: String) -> Option<()> {
+    let sent = socket.send(Message::Text(text.into()));
+    tokio::time::timeout(PATIENCE, sent).await.ok()?.ok()
 }
 
 /// Begins to work on a question.
@@ -135,8 +153,9 @@ async fn take(
 /// The answer of all agents. If this is dropped, they stop.
 async fn ask(server: Arc<Server>, question: Question) -> Result<Value> {
     let _turn = server.work.acquire().await?;
-    let reply = server.head.ask(&server.stream, &question.packed()?).await;
-    let share = server.share.clone();
+    let (number, share) = server.shares.newest();
+    let packed = Shares::packed(number, &question)?;
+    let reply = server.head.ask(&server.stream, &packed).await;
     let made = tokio::task::spawn_blocking(move || answer(&share, &question, reply));
     made.await
         .unwrap_or_else(|_| bail!("laggard failed to answer this question"))

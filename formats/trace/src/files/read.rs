@@ -58,6 +58,8 @@ pub struct Location {
     pub damage: Vec<Damage>,
     /// By chunk: whether its checksum holds, once somebody asked.
     verdicts: OnceLock<Box<[AtomicU8]>>,
+    /// End of the last block in the file, bytes.
+    used: u64,
 }
 
 /// Verdicts on a chunk.
@@ -178,6 +180,7 @@ impl Location {
             is_outside: false,
             damage: Vec::new(),
             verdicts: OnceLock::new(),
+            used: 0,
         };
         location.walk();
         location.definitions.shrink();
@@ -220,6 +223,32 @@ impl Location {
     /// Size of the file, bytes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// End of the last block, bytes. A file that is still written has room after it, which its
+    /// writer gives back in the end.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The call that is open now: the process may still write the file. `None` if it is in no call,
+    /// or enters and leaves calls all the time.
+    pub fn open_call_now(&self) -> Option<OpenCall> {
+        const BEGIN: usize = size_of::<FileHeader>() + BLOCK_HEADER;
+        // The first block of the file, if it has one.
+        const END: usize = BEGIN + OpenCall::PAYLOAD;
+        let mut copy = [0; END];
+        let first = match &self.bytes {
+            Bytes::Owned(..) => {
+                let (mut file, _) = open_file(&self.path).ok()?;
+                file.read_exact(&mut copy).ok()?;
+                &copy[..]
+            }
+            mapped => mapped.get().get(..END)?,
+        };
+        let header = header_at(first, size_of::<FileHeader>())?;
+        let is_one = header.magic == BLOCK_MAGIC && header.kind == BlockKind::OpenCall as u16;
+        OpenCall::read(&first[BEGIN..]).filter(|_| is_one)
     }
 
     /// The records of a chunk, straight from the mapped file.
@@ -308,6 +337,9 @@ impl Location {
         let mut at = size_of::<FileHeader>();
         let mut work = bytes.len().saturating_mul(RESYNC_WORK);
         let mut passed = at;
+        let mut open_definitions = Vec::new();
+        // End of the records in the last block, if that is being filled.
+        let mut used = None;
         let forget = |passed: &[u8]| {
             if mapped {
                 forget(passed);
@@ -323,32 +355,48 @@ impl Location {
                 at += to_page;
             }
             let Some(header) = header_at(bytes, at) else {
-                return;
+                break;
             };
             if header.magic == 0 && header.length == 0 {
                 if let Some(next) = bytes[at..].iter().position(|&b| b != 0) {
+                    if header_at(bytes, at).is_some_and(|header| header.magic != 0) {
+                        // Its writer has gone on meanwhile.
+                        continue;
+                    }
                     // Only an open file ends in zeros; bytes after them mean damage.
                     let from = at + next;
                     if !self.resync(bytes, &mut at, from, &mut work) {
-                        return;
+                        break;
                     }
                     continue;
                 }
-                return;
+                break;
             }
             if header.magic != BLOCK_MAGIC {
                 let from = at;
                 if !self.resync(bytes, &mut at, from, &mut work) {
-                    return;
+                    break;
                 }
                 continue;
             }
             let available = bytes.len() - at - BLOCK_HEADER;
             if header.flags & SEALED == 0 {
-                self.open_block(bytes, at, &header, (header.length as usize).min(available));
-                at += BLOCK_HEADER + align((header.length as usize).min(available));
+                let available = (header.length as usize).min(available);
+                if header.kind == BlockKind::Definitions as u16 {
+                    let start = at + BLOCK_HEADER;
+                    open_definitions.push((at, &bytes[start..start + available]));
+                }
+                self.open_block(bytes, at, &header, available);
+                let open = self.chunks.last().filter(|open| open.offset == at as u64);
+                used = open.map(|open| match open.count {
+                    // Its writer may use the place for another block.
+                    0 => at,
+                    count => at + BLOCK_HEADER + count as usize * size_of::<Record>(),
+                });
+                at += BLOCK_HEADER + align(available);
                 continue;
             }
+            used = None;
             if header.length as usize > available {
                 self.damage.push(Damage {
                     offset: at as u64,
@@ -356,7 +404,7 @@ impl Location {
                 });
                 let from = at + BLOCK_ALIGN;
                 if !self.resync(bytes, &mut at, from, &mut work) {
-                    return;
+                    break;
                 }
                 continue;
             }
@@ -371,12 +419,18 @@ impl Location {
                 if !follows {
                     let from = at + BLOCK_ALIGN;
                     if !self.resync(bytes, &mut at, from, &mut work) {
-                        return;
+                        break;
                     }
                     continue;
                 }
             }
             at += BLOCK_HEADER + align(header.length as usize);
+        }
+        self.used = used.unwrap_or(at).min(bytes.len()) as u64;
+        // A program that runs goes on defining. What the records that were found use was defined
+        // before them, so it is there now.
+        for (at, payload) in open_definitions {
+            self.take_definitions(at, payload, u32::MAX);
         }
     }
 
@@ -416,9 +470,6 @@ impl Location {
             offset: at as u64,
             what: DamageKind::OpenBlock,
         });
-        if header.kind == BlockKind::Definitions as u16 {
-            self.take_definitions(at, &bytes[start..start + available], u32::MAX);
-        }
         if header.kind != BlockKind::Records as u16 {
             return;
         }

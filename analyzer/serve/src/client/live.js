@@ -1,0 +1,61 @@
+// A program that still runs: what the server tells by itself, and what follows from that for the views.
+
+import { ask, onNews } from "./connection.js";
+import { change, run, state } from "./state.js";
+import { fill, showFound } from "./tables.js";
+import { duration } from "./units.js";
+
+let number = null;
+
+/** How the program goes on, and in which calls ranks have been for long. */
+function tell(news) {
+  const box = document.getElementById("live");
+  box.hidden = false;
+  box.dataset.state = news.runs ? "runs" : "ended";
+  box.dataset.number = String(news.number);
+  box.dataset.hangs = String(news.hangs.length);
+  document.getElementById("goes").textContent = news.text;
+  document.getElementById("hangs").replaceChildren(...news.hangs.map((text) => {
+    const made = document.createElement("li");
+    made.textContent = text;
+    return made;
+  }));
+  document.getElementById("now").hidden = news.calls.length === 0;
+  fill("now", [
+    ["For", (row) => duration(row.for_s), true],
+    ["Ranks", (row) => row.ranks],
+    ["In", (row) => `${row.call} ${row.place}`],
+    ["For rank", (row) => row.waits_for ?? "", true],
+  ], news.calls);
+}
+
+/** Shows what came; who looks at the end of the run goes on doing so. */
+async function hear(news) {
+  tell(news);
+  if (number === news.number) return;
+  const isFirst = number === null;
+  number = news.number;
+  if (isFirst) return;
+  const overview = await ask({ ask: "overview" });
+  if (overview === null) return;
+  const grown = overview.end_s - run.end;
+  const [isAtEnd, hasAll] = [state.until >= run.end, state.last >= run.locations - 1];
+  const isWhole = isAtEnd && state.from <= 0;
+  Object.assign(run, { end: overview.end_s, locations: overview.locations, number });
+  document.getElementById("size").textContent = sizeOf(overview);
+  showFound(overview);
+  change({
+    ...(isAtEnd ? { from: isWhole ? 0 : state.from + grown, until: overview.end_s } : {}),
+    ...(hasAll ? { last: overview.locations - 1 } : {}),
+  });
+}
+
+/** What the run is, in a line. */
+export function sizeOf(overview) {
+  return `${overview.size}. ${overview.waiting_percent.toFixed(0)} % of the time is waiting.`;
+}
+
+/** From now on what the server tells is shown. */
+export function follow() {
+  onNews(hear);
+}

@@ -1,0 +1,336 @@
+//! Following a program while it runs: its trace is opened again and again, as far as it is complete.
+//!
+//! *Data flow.* Every [`LOOK`] each agent looks in which calls its ranks are ([`now`]). From time to time
+//! all agents open the trace anew and make the index of what is there; less often they analyse it, too
+//! ([`pace`]). The new share takes the place of the one before, and pages are told. Once every file was
+//! closed, or its process is gone, the trace is opened a last time, as `laggard serve` does it afterwards.
+//!
+//! *Constraints.* The program is never waited for and never waits: files are read as they are. What
+//! following costs is bounded by [`pace`], and its threads give way to all others ([`nice`]).
+
+mod now;
+mod pace;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use laggard_comm::{self as comm, Job, signals};
+use laggard_engine::events::Events;
+use laggard_overlay::{LinkJob, Linked};
+use laggard_report::Report;
+use laggard_report::units::plural;
+use laggard_trace::ENDED_FILE;
+use serde::{Deserialize, Serialize};
+
+use crate::news::News;
+use crate::share::Share;
+use crate::shares::Shares;
+use now::{Looks, Seen};
+use pace::{LOOK, Pace};
+
+/// Openings in a row of which a file was just being cut to its last size.
+const AGAIN: usize = 5;
+
+/// Makes a report of a trace, at the head: a last one of the whole run, or one of what is there. Collective.
+pub type Analyze = Box<dyn Fn(&dyn Job, &Path, Extent) -> Result<Option<Report>> + Send + Sync>;
+
+/// What a report is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// A run that goes on.
+    SoFar,
+    /// A run that is over.
+    Whole,
+}
+
+/// A program that is followed.
+pub struct Follow {
+    /// The directory.
+    pub trace: PathBuf,
+    /// While the program runs, no more than this is opened, bytes of the files. It bounds the memory.
+    pub most_bytes: u64,
+    /// Makes reports.
+    pub analyze: Analyze,
+    /// Whoever has started the program knows that it has ended.
+    pub has_ended: Arc<AtomicBool>,
+}
+
+/// What the head has all agents do after they have looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Step {
+    /// Nothing yet.
+    Wait,
+    /// Open what is there by now.
+    Open,
+    /// … and analyse it.
+    Analyze,
+    /// The run is over.
+    Last,
+}
+
+/// What an agent knows of its locations.
+#[derive(Default, Serialize, Deserialize)]
+struct Known {
+    seen: Seen,
+    /// Ranks whose process is gone, and whose file was not closed.
+    dead: Vec<u32>,
+    /// Locations that are still written.
+    running: u64,
+}
+
+impl Follow {
+    /// The first share: waits until there is something to open. Collective.
+    ///
+    /// # Errors
+    /// What is there is no trace, and the program has ended.
+    pub fn begin(&self, job: &dyn Job) -> Result<Share> {
+        signals::outlive_files();
+        loop {
+            let opened = self.open(job, None, true);
+            let mut ended = [u64::from(self.has_ended.load(Relaxed))];
+            job.reduce_max(&mut ended);
+            match opened {
+                Err(error) if ended == [1] => return Err(error),
+                Err(_) => std::thread::sleep(LOOK),
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Follows until the run is over; what its agents do beside their questions. Returns why it ended
+    /// before, if it did.
+    pub fn run(&self, linked: Linked, shares: &Shares) {
+        let job = LinkJob::new(linked);
+        // Another agent that ends unwinds this thread.
+        let followed = std::panic::AssertUnwindSafe(|| self.go_on(&job, shares));
+        let why = match std::panic::catch_unwind(followed) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => format!("{error:#}"),
+            Err(_) => "an agent has ended".to_owned(),
+        };
+        let before = shares.news().borrow().clone().unwrap_or_default();
+        let text = format!("What is shown ends here: {why}. Start laggard serve again.");
+        shares.tell(News {
+            runs: false,
+            text,
+            ..before
+        });
+    }
+
+    fn go_on(&self, job: &dyn Job, shares: &Shares) -> Result<()> {
+        let mut pace = Pace::default();
+        let mut looks = Looks::default();
+        let mut hangs = hangs(&shares.newest().1);
+        let mut lost = None;
+        // Ranks whose process was gone before the newest share was opened: it has all they wrote.
+        let mut gone = Vec::new();
+        loop {
+            // The others wait for the head.
+            if job.agent() == 0 {
+                std::thread::sleep(LOOK);
+            }
+            let (number, share) = shares.newest();
+            let known = known(&share, &mut looks);
+            let all = job.all_gather(postcard::to_stdvec(&known)?);
+            let mut sum = Known::default();
+            for one in all {
+                sum.add(postcard::from_bytes(&one)?);
+            }
+            let step = match job.agent() {
+                0 if sum.dead != gone && sum.running > 0 => Step::Open,
+                0 => self.next(&sum, &share, &mut pace),
+                _ => Step::Wait,
+            };
+            let mut told = postcard::to_stdvec(&step)?;
+            job.broadcast(&mut told);
+            let step: Step = postcard::from_bytes(&told)?;
+            if job.agent() == 0 {
+                let mut text = sum.text(step, &gone);
+                if let Some(lost) = &lost {
+                    text = format!("{text} What is shown goes no further: {lost}.");
+                }
+                let news = News {
+                    number,
+                    runs: true,
+                    end_s: share.events().end_ns() as f64 / 1e9,
+                    locations: share.locations(),
+                    text,
+                    hangs: hangs.clone(),
+                    calls: sum.seen.calls(),
+                };
+                shares.tell(news);
+            }
+            if step == Step::Wait {
+                continue;
+            }
+            if step == Step::Last {
+                return self.end(job, shares);
+            }
+            let begun = worked();
+            gone = sum.dead;
+            let analyzes = step == Step::Analyze;
+            match self.open(job, share.report_kept(), analyzes) {
+                Ok(share) => {
+                    hangs = self::hangs(&share);
+                    lost = None;
+                    // Agents must have it before anybody is asked about it.
+                    job.reduce_max(&mut [0]);
+                    shares.add(share);
+                }
+                // Files may be gone, and come again.
+                Err(error) => lost = Some(format!("{error:#}")),
+            }
+            pace.took(worked().saturating_sub(begun), analyzes);
+        }
+    }
+
+    /// What to do next, at the head.
+    fn next(&self, known: &Known, share: &Share, pace: &mut Pace) -> Step {
+        let ranks = share.events().ranks() as usize;
+        let has_all = share.ranks_with_trace() == ranks;
+        let is_told =
+            self.has_ended.load(Relaxed) || laggard_files::exists(&self.trace.join(ENDED_FILE));
+        if is_told || pace.is_over(known.running == 0, has_all) {
+            return Step::Last;
+        }
+        if share.events().bytes() > self.most_bytes {
+            return Step::Wait;
+        }
+        pace.next(known.seen.stands())
+    }
+
+    /// Opens what is there, and makes a report of it, or keeps the one before. Collective.
+    fn open(&self, job: &dyn Job, report: Option<Arc<Report>>, analyzes: bool) -> Result<Share> {
+        for _ in 0..AGAIN {
+            signals::take_lost();
+            let events = Events::open_share(job, &self.trace)?;
+            let report = match analyzes {
+                true => (self.analyze)(job, &self.trace, Extent::SoFar)?.map(Arc::new),
+                false => report.clone(),
+            };
+            let share = Share::growing(job, events, report)?;
+            // A writer may just have cut its file to its last size.
+            let mut lost = [u64::from(signals::take_lost())];
+            job.reduce_max(&mut lost);
+            if lost == [0] {
+                return Ok(share);
+            }
+        }
+        bail!("files are cut off while they are read")
+    }
+
+    /// The last share. Collective.
+    fn end(&self, job: &dyn Job, shares: &Shares) -> Result<()> {
+        signals::take_lost();
+        let events = Events::open_share(job, &self.trace)?;
+        let report = (self.analyze)(job, &self.trace, Extent::Whole)?;
+        let share = Share::new(job, events, report, &self.trace)?;
+        let own = (0..share.events().locations()).map(|at| share.events().place(at));
+        let open = own.filter(|place| !place.is_complete);
+        let open = comm::union(job, open.map(|place| place.rank).collect())?;
+        shares.add(share);
+        let (number, share) = shares.newest();
+        if job.agent() == 0 {
+            shares.tell(News {
+                number,
+                runs: false,
+                end_s: share.events().end_ns() as f64 / 1e9,
+                locations: share.locations(),
+                text: format!("The program has ended.{}", killed(&open)),
+                hangs: hangs(&share),
+                calls: Vec::new(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Ranks that wait for each other, of the report.
+fn hangs(share: &Share) -> Vec<String> {
+    let Ok(report) = share.report() else {
+        return Vec::new();
+    };
+    let rows = report.anomalies.iter().filter(|row| row.id == "deadlock");
+    rows.map(|row| row.detail.clone()).take(now::ROWS).collect()
+}
+
+/// What this agent knows of its own locations.
+fn known(share: &Share, looks: &mut Looks) -> Known {
+    let mut known = Known {
+        seen: looks.look(share),
+        ..Known::default()
+    };
+    let here = comm::host();
+    for at in 0..share.events().locations() {
+        let place = share.events().place(at);
+        if place.is_complete {
+            continue;
+        }
+        if place.host == here && is_gone(place.pid) {
+            known.dead.push(place.rank);
+        } else {
+            known.running += 1;
+        }
+    }
+    known.dead.dedup();
+    known
+}
+
+/// Whether there is no such process on this host.
+fn is_gone(pid: u32) -> bool {
+    let Ok(pid) = i32::try_from(pid) else {
+        return false;
+    };
+    // SAFETY: asks whether a process is there; nothing is sent.
+    let is_there = pid <= 0 || unsafe { libc::kill(pid, 0) } == 0;
+    !is_there && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
+impl Known {
+    fn add(&mut self, other: Known) {
+        self.seen.add(other.seen);
+        self.dead.extend(other.dead);
+        self.running += other.running;
+    }
+
+    /// How the program goes on.
+    fn text(&self, step: Step, gone: &[u32]) -> String {
+        let running = plural(self.running, "thread");
+        match step {
+            Step::Last => "The program has ended: the last analysis is under way.".to_owned(),
+            _ if gone == self.dead => format!("The program runs: {running}.{}", killed(gone)),
+            _ => format!("The program runs: {running}."),
+        }
+    }
+}
+
+/// Says which ranks did not end by themselves.
+fn killed(ranks: &[u32]) -> String {
+    if ranks.is_empty() {
+        return String::new();
+    }
+    let ranks = laggard_report::list_of_ranks(ranks.iter().copied(), now::ROWS);
+    format!(" Killed, or ended before its recording did: {ranks}.")
+}
+
+/// Time of the calling thread on its processor.
+fn worked() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is valid for writing.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Makes the calling thread give way to all others of this machine.
+pub fn nice() {
+    /// The least priority.
+    const LEAST: i32 = 19;
+    // SAFETY: plain system call, about this thread. A refusal changes nothing.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LEAST) };
+}

@@ -1,0 +1,107 @@
+//! In which calls ranks are now, and whom they wait for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use laggard_report::{RankSet, list_of_ranks};
+use laggard_trace::calls;
+use serde::{Deserialize, Serialize};
+
+use crate::news::Call;
+use crate::share::Share;
+
+/// Most rows of a list.
+pub const ROWS: usize = 20;
+/// A call is told of that lasts so long.
+const LASTS: Duration = Duration::from_secs(1);
+/// Everybody stands still who has been in the same call for so long.
+const STANDS: Duration = Duration::from_secs(2);
+
+/// When calls that are under way were seen first, by position of the location in the run.
+#[derive(Default)]
+pub struct Looks(HashMap<usize, (u64, Instant)>);
+
+/// What was seen of some locations.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// Call, place, and who is waited for (−1 = nobody alone): the ranks, and ms for at least.
+    calls: BTreeMap<(u16, String, i32), (Vec<u32>, u64)>,
+    /// Locations that are written and do not stand still.
+    moving: u64,
+    standing: u64,
+}
+
+impl Looks {
+    /// Looks at this agent's locations.
+    pub fn look(&mut self, share: &Share) -> Seen {
+        let mut seen = Seen::default();
+        let now = Instant::now();
+        let events = share.events();
+        for own in 0..events.locations() {
+            let (at, place) = (events.first + own, events.place(own));
+            if place.is_complete {
+                continue;
+            }
+            let Some(open) = events.open_call(own) else {
+                self.0.remove(&at);
+                seen.moving += 1;
+                continue;
+            };
+            let since = match self.0.get(&at) {
+                Some(&(enter, since)) if enter == open.enter => since,
+                _ => now,
+            };
+            self.0.insert(at, (open.enter, since));
+            let lasts = now - since;
+            match lasts >= STANDS {
+                true => seen.standing += 1,
+                false => seen.moving += 1,
+            }
+            if lasts < LASTS {
+                continue;
+            }
+            let place_of = events.place_of(own, open.call_path).short();
+            let key = (open.operation, place_of, open.peer.max(-1));
+            let row = seen.calls.entry(key).or_default();
+            row.0.push(place.rank);
+            row.1 = row.1.max(lasts.as_millis() as u64);
+        }
+        seen
+    }
+}
+
+impl Seen {
+    /// Adds what another agent has seen.
+    pub fn add(&mut self, other: Seen) {
+        for (key, (ranks, ms)) in other.calls {
+            let row = self.calls.entry(key).or_default();
+            row.0.extend(ranks);
+            row.1 = row.1.max(ms);
+        }
+        self.moving += other.moving;
+        self.standing += other.standing;
+    }
+
+    /// Whether nobody has got further for some time.
+    pub fn stands(&self) -> bool {
+        self.moving == 0 && self.standing > 0
+    }
+
+    /// The calls, those that have lasted longest first.
+    pub fn calls(&self) -> Vec<Call> {
+        let mut calls: Vec<_> = self.calls.iter().collect();
+        calls.sort_by_key(|(_, (_, ms))| std::cmp::Reverse(*ms));
+        let rows = calls.into_iter().take(ROWS);
+        let row = |((call, place, peer), (ranks, ms)): (&(u16, String, i32), &(Vec<u32>, u64))| {
+            let ranks: RankSet = ranks.iter().copied().collect();
+            Call {
+                ranks: list_of_ranks(ranks.iter(), ROWS),
+                call: calls::call(*call).map_or_else(String::new, |call| call.name.to_owned()),
+                place: place.clone(),
+                waits_for: u32::try_from(*peer).ok(),
+                for_s: *ms as f64 / 1e3,
+            }
+        };
+        rows.map(row).collect()
+    }
+}

@@ -1,0 +1,37 @@
+//! What pages are told of a program that is followed, without asking.
+
+use serde::Serialize;
+
+/// How a program goes on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct News {
+    /// Grows whenever there is more to be shown.
+    pub number: u64,
+    /// Whether the program still runs.
+    pub runs: bool,
+    /// What is known until when, s since the start of the run.
+    pub end_s: f64,
+    /// Locations by now.
+    pub locations: usize,
+    /// How it goes on.
+    pub text: String,
+    /// Ranks that wait for each other, so that none can go on.
+    pub hangs: Vec<String>,
+    /// Calls that last, those that began first before others.
+    pub calls: Vec<Call>,
+}
+
+/// A call in which some ranks are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Call {
+    /// These ranks.
+    pub ranks: String,
+    /// Name of the call.
+    pub call: String,
+    /// Where it was made.
+    pub place: String,
+    /// The rank that is waited for, if it is one.
+    pub waits_for: Option<u32>,
+    /// How long the first of these ranks has been there, s, at least.
+    pub for_s: f64,
+}

@@ -1,0 +1,302 @@
+//! `laggard serve --follow` and `laggard run --serve`: programs are looked at while they run. Pictures stay
+//! below `target/tmp/serve`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use laggard_tests::browser::Browser;
+use laggard_tests::product::Bench;
+use laggard_tests::served::{PATIENCE, client, first_line, hear, reply, start};
+use serde_json::{Value, json};
+
+const RANKS: u32 = 3;
+
+/// A program that works in rounds until it is told what to do.
+struct Running {
+    bench: Bench,
+    program: Child,
+    /// While it is there, the program does as its scene says.
+    file: PathBuf,
+}
+
+impl Running {
+    fn new(test: &str, scene: &str) -> Running {
+        let bench = Bench::beside(test);
+        let program = bench.compile("attacks/goes_on.c", &[], &[]);
+        let file = bench.path("told");
+        let words = [program.as_os_str(), file.as_os_str(), OsStr::new(scene)];
+        let mut command = bench.traced(RANKS, &words, "trace").command();
+        command.stdout(Stdio::null());
+        let program = command.spawn().expect("a launcher");
+        Running {
+            bench,
+            program,
+            file,
+        }
+    }
+
+    fn tell(&self) {
+        fs::write(&self.file, "").expect("a file");
+    }
+
+    fn follow(&self, options: &[&str]) -> (Served, TcpStream) {
+        let mut all = vec!["-q", "--follow"];
+        all.extend(options);
+        let (server, address) = start(&self.bench, &all);
+        let client = client(&address);
+        (Served { server, address }, client)
+    }
+
+    /// Waits until it has ended by itself.
+    fn ends(&mut self) {
+        assert!(self.program.wait().expect("a child").success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Best effort: a test that failed, or a program that hangs. The launcher ends its ranks.
+        // SAFETY: sends a signal to a child, or to nobody if it has been waited for.
+        if matches!(self.program.try_wait(), Ok(None)) {
+            unsafe { libc::kill(self.program.id() as i32, libc::SIGTERM) };
+            let _ = self.program.wait();
+        }
+    }
+}
+
+/// A server, which ends with this.
+struct Served {
+    server: Child,
+    address: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Best effort: as Ctrl-C does.
+        // SAFETY: sends a signal to a child that has not been waited for.
+        unsafe { libc::kill(self.server.id() as i32, libc::SIGINT) };
+        let _ = self.server.wait();
+    }
+}
+
+/// What the server tells next that is as wanted.
+#[track_caller]
+fn until(client: &mut TcpStream, is_right: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let heard: Value = serde_json::from_str(&hear(client)).expect("JSON");
+        if is_right(&heard["news"]) {
+            return heard["news"].clone();
+        }
+        assert!(begun.elapsed() < PATIENCE, "{heard}");
+    }
+}
+
+fn questions() -> [Value; 8] {
+    [
+        json!({"ask": "overview"}),
+        json!({"ask": "heat", "metric": "waiting", "width": 300, "height": 3}),
+        json!({"ask": "line", "width": 200, "first": 0, "last": 2}),
+        json!({"ask": "line", "width": 200, "until_s": 0.2}),
+        json!({"ask": "selection"}),
+        json!({"ask": "selection", "first": 1, "last": 1, "from_s": 0.05, "until_s": 0.3}),
+        json!({"ask": "tree", "metric": "waiting"}),
+        json!({"ask": "matrix", "metric": "messages"}),
+    ]
+}
+
+fn answers(client: &mut TcpStream) -> Vec<String> {
+    let questions = questions().into_iter();
+    let answer = |question| {
+        let reply = reply(client, question);
+        assert!(reply["answer"].is_object(), "{reply}");
+        reply.to_string()
+    };
+    questions.map(answer).collect()
+}
+
+#[test]
+fn what_was_followed_is_what_is_there_in_the_end() {
+    for agents in ["1", "2", "3"] {
+        let mut running = Running::new("follow-ends", "ends");
+        let (served, mut client) = running.follow(&["--agents", agents]);
+        let first = until(&mut client, |news| news["runs"] == true);
+        let number = |news: &Value| news["number"].as_u64().expect("a number");
+        let overview = reply(&mut client, json!({"ask": "overview"}));
+        let later = until(&mut client, |news| number(news) >= number(&first) + 2);
+        assert!(later["end_s"].as_f64() > first["end_s"].as_f64(), "{later}");
+        assert!(later["end_s"].as_f64() > overview["answer"]["end_s"].as_f64());
+        assert_eq!(later["hangs"], json!([]));
+        // Answers while it runs: who is late is known.
+        let overview = reply(&mut client, json!({"ask": "overview"}));
+        let cause = overview["answer"]["root_causes"][0]["what"].to_string();
+        assert!(cause.contains("rank 1"), "{overview}");
+        answers(&mut client);
+        running.tell();
+        running.ends();
+        let last = until(&mut client, |news| news["runs"] == false);
+        assert_eq!(last["text"], "The program has ended.");
+        let followed = answers(&mut client);
+        drop(served);
+        fs::remove_file(running.bench.path("trace").join("laggard.index")).expect("an index");
+        let (server, address) = start(&running.bench, &["-q"]);
+        let afterwards = Served { server, address };
+        let mut client = self::client(&afterwards.address);
+        assert_eq!(answers(&mut client), followed, "{agents} agents");
+    }
+}
+
+#[test]
+fn a_hang_is_told_while_it_hangs() {
+    let running = Running::new("follow-hangs", "hangs");
+    let (_served, mut client) = running.follow(&[]);
+    until(&mut client, |news| news["runs"] == true);
+    running.tell();
+    let has_one = |news: &Value| {
+        news["hangs"]
+            .as_array()
+            .is_some_and(|rows| !rows.is_empty())
+    };
+    let news = until(&mut client, has_one);
+    assert_eq!(news["runs"], true);
+    let text = news["hangs"][0].as_str().expect("a text");
+    let begins = "ranks 0-2 wait for each other, so that none can go on: rank 0 in MPI_Recv at ";
+    assert!(text.starts_with(begins), "{text}");
+    let call = &news["calls"][0];
+    assert_eq!(call["call"], "MPI_Recv");
+    assert!(call["place"].as_str().expect("a place").contains("circle"));
+    assert!(call["for_s"].as_f64() >= Some(1.0));
+    // Killed: what it was in stays known.
+    drop(running);
+    let last = until(&mut client, |news| news["runs"] == false);
+    assert!(has_one(&last), "{last}");
+}
+
+#[test]
+fn a_long_computation_is_no_hang() {
+    let mut running = Running::new("follow-computes", "computes");
+    let (_served, mut client) = running.follow(&[]);
+    until(&mut client, |news| news["runs"] == true);
+    running.tell();
+    // Long enough to be told of a hang, if it was one.
+    let waits = |news: &Value| {
+        let calls = news["calls"].as_array();
+        let last = |call: &Value| {
+            call["call"] == "MPI_Barrier"
+                && call["ranks"] == "ranks 0, 2"
+                && call["for_s"].as_f64() > Some(4.0)
+        };
+        calls.is_some_and(|calls| calls.iter().any(last))
+    };
+    let news = until(&mut client, waits);
+    assert_eq!(news["hangs"], json!([]));
+    fs::remove_file(&running.file).expect("a file");
+    running.ends();
+    let last = until(&mut client, |news| news["runs"] == false);
+    assert_eq!(last["hangs"], json!([]));
+}
+
+#[test]
+fn a_trace_that_goes_underneath_is_told() {
+    let mut running = Running::new("follow-removed", "ends");
+    let (mut served, mut client) = running.follow(&[]);
+    until(&mut client, |news| news["number"].as_u64() > Some(0));
+    let trace = running.bench.path("trace");
+    let file = trace.join("rank000001.thread000.lgt");
+    // Cut off: the program goes on, and so does the server.
+    let cut = fs::File::options().write(true).open(&file).expect("a file");
+    cut.set_len(200).expect("cut off");
+    let begun = Instant::now();
+    loop {
+        let said = reply(&mut client, json!({"ask": "selection"}));
+        let error = said["error"].as_str().unwrap_or_default();
+        if error.contains("removed or cut off")
+            || said["answer"].is_object() && begun.elapsed() > Duration::from_secs(3)
+        {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{said}");
+    }
+    fs::remove_dir_all(&trace).expect("removed");
+    let told = until(&mut client, |news| {
+        news["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("goes no further"))
+    });
+    assert!(told["text"].to_string().contains("trace"), "{told}");
+    assert!(served.server.try_wait().expect("a child").is_none());
+    running.tell();
+    running.ends();
+}
+
+#[test]
+fn a_page_follows_a_program_that_run_has_started() {
+    let bench = Bench::beside("follow-page");
+    let program = bench.compile("attacks/goes_on.c", &[], &[]);
+    let file = bench.path("told");
+    let mut command = Command::new(&bench.command);
+    command
+        .args(["run", "--serve", "-o"])
+        .arg(bench.path("trace"));
+    command
+        .env("LAGGARD_LIB", &bench.library)
+        .env("LAGGARD_PROCESSOR_TIME", "0");
+    let launcher = bench.mpi.mpirun(RANKS);
+    command.envs(
+        launcher
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command
+        .arg("--")
+        .arg(launcher.get_program())
+        .args(launcher.get_args());
+    command.arg(&program).arg(&file).arg("ends");
+    let (server, address) = first_line(command);
+    let mut served = Served { server, address };
+    let mut browser = Browser::start(&bench.dir);
+    browser.visit(&served.address);
+    let settle = |browser: &mut Browser, condition: &str| {
+        let begun = Instant::now();
+        while browser.value(condition) != true {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{condition}: {:?}",
+                browser.complaints()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    settle(
+        &mut browser,
+        "document.getElementById('live').dataset.state === 'runs'",
+    );
+    settle(
+        &mut browser,
+        "Number(document.getElementById('live').dataset.number) > 2",
+    );
+    settle(&mut browser, "document.body.dataset.state === 'ready'");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve");
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join("follow.png"), browser.picture(1200)).expect("a picture");
+    fs::write(&file, "").expect("a file");
+    settle(
+        &mut browser,
+        "document.getElementById('live').dataset.state === 'ended'",
+    );
+    settle(&mut browser, "document.body.dataset.state === 'ready'");
+    // All of the run is in sight, since all of it was.
+    let words = browser.value("location.hash");
+    assert!(!words.as_str().expect("text").contains("until"), "{words}");
+    assert_eq!(browser.complaints(), [""; 0]);
+    assert_eq!(
+        browser.value("document.getElementById('problem').textContent"),
+        ""
+    );
+    // It stays until it is told.
+    assert!(served.server.try_wait().expect("a child").is_none());
+}
