@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -12,6 +11,7 @@ use memmap2::{Mmap, MmapOptions};
 use zerocopy::FromBytes;
 
 use crate::block::*;
+use crate::files::advice::{advise, forget, pages_around};
 use crate::files::node::{Joined, NODE_MAGIC};
 use crate::{Damage, DamageKind, Definition, Definitions, Error, OpenCall, Record};
 
@@ -625,28 +625,6 @@ impl Location {
             }
             payload = payload.get(size..).unwrap_or(&[]);
         }
-    }
-}
-
-/// Tells the kernel that the whole pages of these mapped bytes will not be needed again soon.
-fn forget(bytes: &[u8]) {
-    let start = (bytes.as_ptr() as usize).next_multiple_of(PAGE);
-    let end = (bytes.as_ptr() as usize + bytes.len()) / PAGE * PAGE;
-    advise(&(start..end), libc::MADV_DONTNEED);
-}
-
-/// Addresses of the pages that contain these mapped bytes.
-fn pages_around(bytes: &[u8]) -> Range<usize> {
-    let start = bytes.as_ptr() as usize;
-    start / PAGE * PAGE..(start + bytes.len()).next_multiple_of(PAGE)
-}
-
-/// Advises the kernel about pages of a mapped file that is only read.
-fn advise(pages: &Range<usize>, advice: libc::c_int) {
-    if !pages.is_empty() {
-        // SAFETY: whole pages of such a mapping. Whatever the advice, a touch reloads them from
-        // the file. A refusal changes nothing.
-        unsafe { libc::madvise(pages.start as *mut _, pages.len(), advice) };
     }
 }
 
