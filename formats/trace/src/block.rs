@@ -125,7 +125,9 @@ pub enum BlockKind {
 }
 
 /// The header of a block.
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
 #[repr(C)]
 pub struct BlockHeader {
     /// [`BLOCK_MAGIC`].

@@ -73,6 +73,8 @@ unsafe fn store_seal(at: *mut u8, header: &BlockHeader) {
         fence(Ordering::Release);
         ptr::copy_nonoverlapping(first.as_ptr(), at, FIRST);
     }
+    // Only then is what follows it written.
+    fence(Ordering::Release);
 }
 
 /// The definitions block being filled. It precedes the chunk and takes new definitions while it
@@ -350,6 +352,7 @@ impl<S: Space> LocationWriter<S> {
             let at = self.window.add(chunk.header);
             if length == 0 {
                 ptr::write_bytes(at, 0, BLOCK_HEADER);
+                fence(Ordering::Release);
                 return;
             }
             let payload = std::slice::from_raw_parts(at.add(BLOCK_HEADER), length);

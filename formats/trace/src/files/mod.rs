@@ -1,4 +1,5 @@
 //! Locations in files: in files of their own, and many in one.
 
+mod advice;
 pub mod node;
 pub mod read;

@@ -2,15 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicU8, fence};
 
 use memmap2::{Mmap, MmapOptions};
 use zerocopy::FromBytes;
 
 use crate::block::*;
+use crate::files::advice::{advise, forget, pages_around};
 use crate::files::node::{Joined, NODE_MAGIC};
 use crate::{Damage, DamageKind, Definition, Definitions, Error, OpenCall, Record};
 
@@ -61,6 +62,9 @@ pub struct Location {
     /// End of the last block in the file, bytes.
     used: u64,
 }
+
+/// Walks over a file whose writer is faster.
+const OVERTAKEN: usize = 16;
 
 /// Verdicts on a chunk.
 const UNKNOWN: u8 = 0;
@@ -143,7 +147,9 @@ impl Location {
                 why: "shorter than a file header",
             });
         }
-        if length <= READ_AT_ONCE {
+        // Closed files are cut to their last byte. Others may grow, and only a map shows them in order.
+        let may_grow = length.is_multiple_of(PAGE as u64);
+        if length <= READ_AT_ONCE && !may_grow {
             let bytes = Bytes::read(file, length as usize).map_err(failed)?;
             return Location::from_source(path, bytes);
         }
@@ -164,6 +170,10 @@ impl Location {
 
     pub(crate) fn from_source(path: &Path, bytes: Bytes) -> Result<Location, Error> {
         let header = check_header(path, bytes.get())?;
+        let failed = |source| Error::Open {
+            path: path.to_owned(),
+            source,
+        };
         let mut location = Location {
             path: path.to_owned(),
             size: bytes.get().len() as u64,
@@ -184,6 +194,11 @@ impl Location {
         };
         location.walk();
         location.definitions.shrink();
+        if location.size <= READ_AT_ONCE && location.bytes.is_mapped() {
+            // A process cannot map too many.
+            let bytes = location.bytes.get();
+            location.bytes = Bytes::read(bytes, bytes.len()).map_err(failed)?;
+        }
         location.keep_records();
         Ok(location)
     }
@@ -323,7 +338,19 @@ impl Location {
     fn walk(&mut self) {
         let bytes = std::mem::replace(&mut self.bytes, Bytes::Owned(Vec::new(), 0));
         let is_mapped = bytes.is_mapped();
-        self.walk_blocks(bytes.get(), is_mapped);
+        for _ in 0..OVERTAKEN {
+            self.walk_blocks(bytes.get(), is_mapped);
+            if !self.is_overtaken(bytes.get()) {
+                break;
+            }
+            self.chunks.clear();
+            self.definitions = Definitions::of_file(bytes.get().len());
+            self.profile.clear();
+            self.regions.clear();
+            self.clock.clear();
+            self.damage.clear();
+            self.end = None;
+        }
         if is_mapped {
             forget(bytes.get());
             // By default the kernel reads some MB around each touched page. With many locations
@@ -333,11 +360,32 @@ impl Location {
         self.bytes = bytes;
     }
 
+    /// Whether the writer has ended an open block of records since it was read, and has used what was
+    /// left of it for blocks that a walk does not find.
+    fn is_overtaken(&self, bytes: &[u8]) -> bool {
+        fence(Acquire);
+        let is_sealed = |chunk: &Chunk| {
+            let header = header_at(bytes, chunk.offset as usize);
+            header.is_none_or(|header| header.magic != BLOCK_MAGIC || header.flags & SEALED != 0)
+        };
+        let mut before = self
+            .chunks
+            .split_last()
+            .map_or(&[][..], |(_, before)| before)
+            .iter();
+        before.any(|chunk| !chunk.sealed && is_sealed(chunk))
+            || self.end.is_some()
+                && self
+                    .chunks
+                    .last()
+                    .is_some_and(|last| !last.sealed && is_sealed(last))
+    }
+
     fn walk_blocks(&mut self, bytes: &[u8], mapped: bool) {
         let mut at = size_of::<FileHeader>();
         let mut work = bytes.len().saturating_mul(RESYNC_WORK);
         let mut passed = at;
-        let mut open_definitions = Vec::new();
+        let mut open_definitions = None;
         // End of the records in the last block, if that is being filled.
         let mut used = None;
         let forget = |passed: &[u8]| {
@@ -383,10 +431,19 @@ impl Location {
             if header.flags & SEALED == 0 {
                 let available = (header.length as usize).min(available);
                 if header.kind == BlockKind::Definitions as u16 {
+                    self.take_open(&mut open_definitions);
                     let start = at + BLOCK_HEADER;
-                    open_definitions.push((at, &bytes[start..start + available]));
+                    open_definitions = Some((at, &bytes[start..start + available]));
                 }
+                let before = (self.chunks.len(), self.damage.len());
                 self.open_block(bytes, at, &header, available);
+                fence(Acquire);
+                if header_at(bytes, at) != Some(header) {
+                    // Its writer has ended it meanwhile, and may use the rest for other blocks.
+                    self.chunks.truncate(before.0);
+                    self.damage.truncate(before.1);
+                    continue;
+                }
                 let open = self.chunks.last().filter(|open| open.offset == at as u64);
                 used = open.map(|open| match open.count {
                     // Its writer may use the place for another block.
@@ -397,6 +454,14 @@ impl Location {
                 continue;
             }
             used = None;
+            // Now that it is sealed all of its header is there.
+            fence(Acquire);
+            let Some(header) = header_at(bytes, at) else {
+                break;
+            };
+            if header.kind == BlockKind::Definitions as u16 {
+                self.take_open(&mut open_definitions);
+            }
             if header.length as usize > available {
                 self.damage.push(Damage {
                     offset: at as u64,
@@ -429,7 +494,12 @@ impl Location {
         self.used = used.unwrap_or(at).min(bytes.len()) as u64;
         // A program that runs goes on defining. What the records that were found use was defined
         // before them, so it is there now.
-        for (at, payload) in open_definitions {
+        self.take_open(&mut open_definitions);
+    }
+
+    /// Takes in unsealed definitions.
+    fn take_open(&mut self, open: &mut Option<(usize, &[u8])>) {
+        if let Some((at, payload)) = open.take() {
             self.take_definitions(at, payload, u32::MAX);
         }
     }
@@ -558,28 +628,6 @@ impl Location {
     }
 }
 
-/// Tells the kernel that the whole pages of these mapped bytes will not be needed again soon.
-fn forget(bytes: &[u8]) {
-    let start = (bytes.as_ptr() as usize).next_multiple_of(PAGE);
-    let end = (bytes.as_ptr() as usize + bytes.len()) / PAGE * PAGE;
-    advise(&(start..end), libc::MADV_DONTNEED);
-}
-
-/// Addresses of the pages that contain these mapped bytes.
-fn pages_around(bytes: &[u8]) -> Range<usize> {
-    let start = bytes.as_ptr() as usize;
-    start / PAGE * PAGE..(start + bytes.len()).next_multiple_of(PAGE)
-}
-
-/// Advises the kernel about pages of a mapped file that is only read.
-fn advise(pages: &Range<usize>, advice: libc::c_int) {
-    if !pages.is_empty() {
-        // SAFETY: whole pages of such a mapping. Whatever the advice, a touch reloads them from
-        // the file. A refusal changes nothing.
-        unsafe { libc::madvise(pages.start as *mut _, pages.len(), advice) };
-    }
-}
-
 /// Opens a file, which must be regular, and returns its size in bytes.
 pub(crate) fn open_file(path: &Path) -> Result<(File, u64), Error> {
     let failed = |source| Error::Open {
@@ -604,7 +652,11 @@ fn entries<T: FromBytes>(payload: &[u8]) -> impl Iterator<Item = T> + '_ {
 }
 
 fn header_at(bytes: &[u8], at: usize) -> Option<BlockHeader> {
-    BlockHeader::read_from_bytes(bytes.get(at..at.checked_add(BLOCK_HEADER)?)?).ok()
+    let bytes = bytes.get(at..at.checked_add(BLOCK_HEADER)?)?;
+    // SAFETY: bytes of a slice, at any alignment. A writer may change them meanwhile, so that each
+    // look at them has to be one.
+    let bytes = unsafe { bytes.as_ptr().cast::<[u8; BLOCK_HEADER]>().read_volatile() };
+    BlockHeader::read_from_bytes(&bytes).ok()
 }
 
 fn check_header(path: &Path, bytes: &[u8]) -> Result<FileHeader, Error> {
