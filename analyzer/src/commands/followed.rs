@@ -1,5 +1,6 @@
 //! `laggard run --serve`: a server that follows the program while it runs, and stays.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -18,6 +19,14 @@ impl Server {
         let mut command = Command::new(own);
         command.arg("serve").arg(trace);
         command.args(["--follow", "--until-input-ends"]);
+        // SAFETY: a plain system call between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                // Whatever ends `laggard run` ends the server as Ctrl-C does.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGINT);
+                Ok(())
+            });
+        }
         let child = command.stdin(Stdio::piped()).spawn();
         Ok(Server(child.context("the server cannot be started")?))
     }
