@@ -14,7 +14,7 @@ use laggard_whatif::predict;
 use proptest::prelude::*;
 
 use crate::definition::{Costs, count_transfers, on_path, path};
-use crate::program::{How, Key, Kind, Machine, Step, run, steps};
+use crate::program::{Ends, How, Key, Kind, Machine, Step, run, steps};
 
 fn key(activity: &str, line: u32, until: Option<&RootSite>) -> Key {
     let known = [
@@ -223,6 +223,39 @@ fn two_waits_of_a_look_are_both_known_before_either_is_compared() {
             posts: true,
         },
         Step::Complete(2, How::Look(50_000)),
+    ];
+    check(4, &steps, false).unwrap();
+}
+
+/// Looks that go on waiting for others are not left when the first one has come: the two met when that
+/// one left its call.
+#[test]
+fn who_goes_on_looking_has_not_left() {
+    let steps = [
+        Step::Compute(0, 17_293_873, [0, 0, 0]),
+        Step::Message {
+            from: 0,
+            to: 2,
+            waits: true,
+        },
+        Step::Collective {
+            group: 0,
+            kind: Kind::Barrier,
+            posts: true,
+        },
+        Step::Post {
+            from: 1,
+            to: 2,
+            waits: false,
+            ends: Ends::Send,
+        },
+        Step::Complete(1, How::Look(83_154)),
+        Step::Post {
+            from: 1,
+            to: 0,
+            waits: false,
+            ends: Ends::Send,
+        },
     ];
     check(4, &steps, false).unwrap();
 }

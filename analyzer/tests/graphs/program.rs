@@ -372,11 +372,15 @@ impl Machine {
         });
     }
 
-    /// The two of a wait met: one in its last call, where it may have looked last at some time, the
-    /// other in the late one.
-    fn met_late(&mut self, rank: usize, late: At, look: Option<u64>) {
+    /// The two of a wait met: one in its last call, where it may have looked last at some time, and
+    /// looked for all until some time, the other in the late one.
+    fn met_late(&mut self, rank: usize, late: At, look: Option<(u64, u64)>) {
         let at = self.done[rank].len() - 1;
-        let left = self.left(rank, late);
+        let left = match look {
+            Some((_, until)) => until.min(self.done[late.0][late.1].leave),
+            None => self.left(rank, late),
+        };
+        let look = look.map(|(end, _)| end);
         let own = &self.done[rank][at];
         let is_receiver = own.waits.iter().any(|wait| wait.class == "late_receiver");
         // Alone, the last one is charged as Scalasca does: a sender counts from its own leave, or from
@@ -671,7 +675,8 @@ impl Machine {
                 true => (times.1, requests),
                 false => (*end, &[][..]),
             };
-            self.completed(rank, line, (from, until), completes, (own, Some(*end)));
+            let look = Some((*end, times.1));
+            self.completed(rank, line, (from, until), completes, (own, look));
             from = until;
             let looks = self.done[rank].last_mut().expect("looks");
             looks.beyond = match completes {
@@ -683,21 +688,21 @@ impl Machine {
     }
 
     /// A call completed requests, and may have waited for one of them: with looks, until the one
-    /// that had this end.
+    /// that had this end, and for all until the other one.
     fn completed(
         &mut self,
         rank: usize,
         line: u32,
         times: (u64, u64),
         requests: &[Request],
-        (waits, look): (&[Wait], Option<u64>),
+        (waits, look): (&[Wait], Option<(u64, u64)>),
     ) {
         let at = self.note(rank, line, times, waits.to_vec());
         for wait in waits {
             self.met_late(rank, wait.late, look);
         }
         let last = waits.iter().map(|wait| self.left(rank, wait.late)).max();
-        let last = last.map(|left| look.map_or(left, |end| left.min(end)));
+        let last = last.map(|left| look.map_or(left, |(end, _)| left.min(end)));
         for request in requests {
             let Needs::Members { group, kind, .. } = request.needs else {
                 continue;

@@ -10,8 +10,7 @@ const BINS: usize = 1 << 14;
 /// Weight of a record in it.
 const ONE: i64 = 1 << 16;
 
-/// Records of an agent in a slab, so that they fit into a cache, and are worth to be shared among
-/// threads.
+/// Records of an agent in a slab, so that they fit into a cache.
 const RECORDS: u64 = 1 << 15;
 /// Least mean number of records of a location in a slab: every slab has a cost for each location,
 /// however short it is.
@@ -31,7 +30,7 @@ pub fn size(job: &dyn Job, locations: usize) -> u64 {
 pub fn part(job: &dyn Job, locations: usize, records: u64) -> u64 {
     let mut least = [locations as u64 * RECORDS_IN_SEARCH];
     job.reduce_max(&mut least);
-    records.min(least[0].max(RECORDS))
+    records.min(least[0].max(records / 8))
 }
 
 /// The ends of all slabs but the last, which has none. Collective, the same on all agents. An agent

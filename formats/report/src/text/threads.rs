@@ -9,11 +9,11 @@ use crate::{Report, ThreadImbalance};
 const SHOWN: usize = 5;
 
 const COLUMNS: &[Column] = &[
-    column("Before", false, None),
-    column("Where", false, Some(16)),
+    column("Before", false, Some(9)),
+    column("Where", false, Some(9)),
     column("Mean", true, None),
     column("Most", true, None),
-    column("by", false, Some(18)),
+    column("by", false, Some(8)),
     column("Uneven", true, None),
     column("%", true, None),
 ];
