@@ -60,9 +60,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // Best effort: a test that failed, or a program that hangs. The launcher ends its ranks.
-        // SAFETY: sends a signal to a child, or to nobody if it has been waited for.
         if matches!(self.program.try_wait(), Ok(None)) {
-            // SAFETY: a signal to a child that was not waited for.
+            // SAFETY: sends a signal to a child that has not been waited for.
             unsafe { libc::kill(self.program.id() as i32, libc::SIGTERM) };
             let _ = self.program.wait();
         }
