@@ -1,12 +1,12 @@
 //! Following a program while it runs: its trace is opened again and again, as far as it is complete.
 //!
-//! *Data flow.* Every [`LOOK`] each agent looks in which calls its ranks are ([`now`]). From time to time
+//! *Data flow.* Every half second each agent looks in which calls its ranks are (`now`). From time to time
 //! all agents open the trace anew and make the index of what is there; less often they analyse it, too
-//! ([`pace`]). The new share takes the place of the one before, and pages are told. Once every file was
+//! (`pace`). The new share takes the place of the one before, and pages are told. Once every file was
 //! closed, or its process is gone, the trace is opened a last time, as `laggard serve` does it afterwards.
 //!
 //! *Constraints.* The program is never waited for and never waits: files are read as they are. What
-//! following costs is bounded by [`pace`], and its threads give way to all others ([`nice`]).
+//! following costs is bounded by `pace`, and its threads give way to all others ([`nice`]).
 
 mod now;
 mod pace;
