@@ -316,8 +316,10 @@ locks! {
 unsafe extern "C-unwind" fn GOMP_ordered_start() {
     static NEXT: Slot<unsafe extern "C-unwind" fn()> =
         Slot::within("GOMP_ordered_start\0", RUNTIMES);
+    // To find it is no waiting.
+    let next = NEXT.get();
     // SAFETY: the function that the caller called.
-    ordered::begin(laggard_callpath::call_site!(), || unsafe { NEXT.get()() });
+    ordered::begin(laggard_callpath::call_site!(), || unsafe { next() });
 }
 
 /// The next part of an ordered loop, for which the runtime passes the turn on.
