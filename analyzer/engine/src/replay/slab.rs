@@ -15,6 +15,8 @@ const RECORDS: u64 = 1 << 15;
 /// Least mean number of records of a location in a slab: every slab has a cost for each location,
 /// however short it is.
 const RECORDS_OF_LOCATION: u64 = 32;
+/// A thread that shares a slab of the search for root causes has so many times as much as one alone.
+const SHARED: u64 = 2;
 /// The same in the search for root causes: waits take several times the memory of their records.
 const RECORDS_IN_SEARCH: u64 = 8;
 
@@ -26,11 +28,16 @@ pub fn size(job: &dyn Job, locations: usize) -> u64 {
 }
 
 /// Records of an agent in a slab of the search for root causes, of the `records` in other slabs: it
-/// needs more memory for each. Collective.
+/// needs more memory for each, but enough that it is worth to share them among threads. Collective.
 pub fn part(job: &dyn Job, locations: usize, records: u64) -> u64 {
-    let mut least = [locations as u64 * RECORDS_IN_SEARCH];
+    let threads = match rayon::current_num_threads() as u64 {
+        1 => 1,
+        threads => SHARED * threads,
+    };
+    let mut least = [locations as u64 * RECORDS_IN_SEARCH, threads];
     job.reduce_max(&mut least);
-    records.min(least[0].max(records / 8))
+    let [least, threads] = least;
+    records.min(least.max(records / 8 * threads))
 }
 
 /// The ends of all slabs but the last, which has none. Collective, the same on all agents. An agent
