@@ -27,6 +27,7 @@ mod path;
 mod phases;
 mod samples;
 mod sides;
+mod spent;
 pub mod sums;
 mod sweep;
 mod synced;

@@ -134,6 +134,7 @@ impl Sides {
         let mut parcel = Spending::default();
         let mut sets: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
         let (mut numbers, mut times) = (Vec::new(), Vec::new());
+        let mut own_times: Vec<(u32, i64)> = Vec::new();
         // By set: where the times of its waits begin.
         let mut begins: Vec<Vec<usize>> = Vec::new();
         for index in 0..self.of.len() as u32 {
@@ -141,8 +142,11 @@ impl Sides {
                 continue;
             };
             let begin = times.len();
+            own_times.clear();
+            own_times.extend(own);
+            own_times.sort_unstable();
             numbers.clear();
-            for (number, time) in own {
+            for &(number, time) in &own_times {
                 numbers.push(number);
                 times.push(time);
             }

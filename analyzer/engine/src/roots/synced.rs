@@ -4,41 +4,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::roots::members::Members;
-
-/// Sums at a moment.
-#[derive(Clone, Debug, Default)]
-pub struct Sums {
-    /// Position among what happened here.
-    pub order: u64,
-    /// Time by activity so far, ns.
-    pub spent: Vec<i64>,
-    /// Waiting so far, ns.
-    pub waited: i64,
-    /// If this one waited for a message of the other one then: how much later it left, ns.
-    pub later: i64,
-}
-
-impl Sums {
-    /// Becomes the same as others, in the memory that is there.
-    pub fn copy(&mut self, other: &Sums) {
-        (self.order, self.waited, self.later) = (other.order, other.waited, 0);
-        self.spent.clear();
-        self.spent.extend_from_slice(&other.spent);
-    }
-
-    /// What two locations did is compared from when the first of them `left` the call in which
-    /// they met. This one may have left it later, but it waited for the other one until then.
-    pub fn begin_at(&mut self, left: i64, call: &Closed) {
-        let later = call.leave.saturating_sub(left);
-        let mut later = later.saturating_sub(call.transfer).max(0);
-        for &(number, time) in &call.parts {
-            let spent = &mut self.spent[number as usize];
-            let part = later.min(time);
-            *spent -= part.clamp(0, *spent);
-            later -= part;
-        }
-    }
-}
+use crate::roots::spent::{Spent, Sums};
 
 /// Activities, and ns.
 pub type Parts = SmallVec<[(u32, i64); 4]>;
@@ -127,44 +93,53 @@ impl Synced {
     }
 
     /// Everybody met.
-    pub fn all(&mut self, now: &Sums) -> &mut Sums {
-        self.all.copy(now);
-        self.groups.retain(|(_, sums)| sums.order > now.order);
+    pub fn all(&mut self, now: &Spent) -> &mut Sums {
+        self.all.note(now);
+        self.forget(now.order);
         &mut self.all
     }
 
+    /// All met at a position: that is later than what groups met before.
+    fn forget(&mut self, order: u64) {
+        self.groups.retain(|(_, sums)| sums.order > order);
+    }
+
     /// The threads of a team met.
-    pub fn team(&mut self, now: &Sums) -> &mut Sums {
-        self.team.copy(now);
-        &mut self.team
+    pub fn team(&mut self, now: &Spent) {
+        self.team.note(now);
     }
 
     /// The two of a wait met.
-    pub fn pair(&mut self, partner: Partner, now: &Sums) -> &mut Sums {
+    pub fn pair(&mut self, partner: Partner, now: &Spent) -> &mut Sums {
         let next = self.sums.len() as u32;
         let at = *self.pairs.entry(partner).or_insert(next);
         if at == next {
             self.sums.push(Sums::default());
         }
         let sums = &mut self.sums[at as usize];
-        sums.copy(now);
+        sums.note(now);
         sums
     }
 
     /// Members of a group met; or only this one met the others.
-    pub fn group(&mut self, group: (u32, bool), now: &Sums) -> &mut Sums {
+    pub fn group(&mut self, group: (u32, bool), now: &Spent) -> &mut Sums {
+        let sums = self.of_group(group, now.order);
+        sums.note(now);
+        sums
+    }
+
+    /// Where the last one of a group is kept that is at a position.
+    fn of_group(&mut self, group: (u32, bool), order: u64) -> &mut Sums {
         let known = self.groups.iter().position(|(other, _)| *other == group);
         let last = known.unwrap_or_else(|| {
             self.groups.push((group, Sums::default()));
             self.groups.len() - 1
         });
         // What is known late may have been earlier than others.
-        let later = |(_, sums): &&(_, Sums)| sums.order > now.order;
+        let later = |(_, sums): &&(_, Sums)| sums.order > order;
         let at = self.groups[..last].iter().take_while(later).count();
         self.groups[at..=last].rotate_right(1);
-        let sums = &mut self.groups[at].1;
-        sums.copy(now);
-        sums
+        &mut self.groups[at].1
     }
 
     /// The members of a group met earlier, as is known only now.
@@ -175,8 +150,11 @@ impl Synced {
             return;
         }
         match members.is_all(group) {
-            true => self.all(then),
-            false => self.group((group, false), then),
-        };
+            true => {
+                self.all.copy(then);
+                self.forget(then.order);
+            }
+            false => self.of_group((group, false), then.order).copy(then),
+        }
     }
 }

@@ -18,8 +18,9 @@ use crate::roots::activities::{Activities, INSIDE, Told, is_call};
 use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
+use crate::roots::spent::{Spent, Sums};
 use crate::roots::sums::Longer;
-use crate::roots::synced::{Closed, Partner, Sums, Synced};
+use crate::roots::synced::{Closed, Partner, Synced};
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
@@ -143,9 +144,7 @@ pub struct Walker<'a> {
     stream: Stream<'a>,
     columns: Columns,
     pub activities: Activities,
-    sums: Sums,
-    /// By activity: when it ended last, ns.
-    ended: Vec<i64>,
+    spent: Spent,
     synced: Synced,
     open: Option<Open>,
     /// Enter of its first call, or when it was started, ns.
@@ -225,8 +224,7 @@ impl<'a> Walker<'a> {
             stream: Stream::new(thread.stream.location(), clock),
             columns: Columns::without_look_back(),
             activities,
-            sums: Sums::default(),
-            ended: Vec::new(),
+            spent: Spent::default(),
             synced: Synced::default(),
             open: start.map(|start| Open {
                 signature: NONE,
@@ -389,11 +387,8 @@ impl<'a> Walker<'a> {
     /// Some `time` passed between two calls, ns, until `enter`.
     #[inline]
     fn compute(&mut self, around: (u32, u32), told: Told<'_>, (enter, time): (i64, i64)) {
-        let (sums, ended) = (&mut self.sums.spent, &mut self.ended);
-        let mut part = |number, time| {
-            add(sums, number, time);
-            note_end(ended, number, enter);
-        };
+        let spent = &mut self.spent;
+        let mut part = |number, time| spent.add(number, time, enter);
         let activities = &mut self.activities;
         activities.of_gap_in(self.thread, around, told, time, &mut part);
         activities.of_samples(self.thread, (told, self.functions), &mut part);
@@ -432,8 +427,8 @@ impl<'a> Walker<'a> {
             if enter >= due || !self.activities.is_plain(self.thread, signature) {
                 break;
             }
-            add(&mut self.sums.spent, last.number, open.leave - open.begin);
-            note_end(&mut self.ended, last.number, open.leave);
+            let time = open.leave - open.begin;
+            self.spent.add(last.number, time, open.leave);
             self.posts += u64::from(last.posts);
             let event = event_at(columns, extended, stop);
             let off = self.off_inside(signature, event);
@@ -501,10 +496,15 @@ impl<'a> Walker<'a> {
             goes_on,
             ..
         } = open;
+        let of_call = self.activities.of_call(self.thread, signature);
+        let number = of_call.number;
+        let meets = of_call.meets || self.met_group || !self.partners.is_empty();
+        if meets {
+            self.spent.meet();
+        }
         if worked > 0 {
             let number = self.activities.of_gap(self.thread, signature, signature);
-            add(&mut self.sums.spent, number, worked);
-            note_end(&mut self.ended, number, leave);
+            self.spent.add(number, worked, leave);
         }
         let waited = waited.saturating_add(transfer);
         let mut inside = leave - begin - worked;
@@ -512,32 +512,29 @@ impl<'a> Walker<'a> {
         if goes_on {
             self.looked_on.1 = std::mem::take(&mut inside);
         }
-        let of_call = self.activities.of_call(self.thread, signature);
-        let (number, meets) = (of_call.number, of_call.meets);
         let parts = self.parts(&open, number, inside);
         for &(number, time) in &parts {
-            add(&mut self.sums.spent, number, time);
-            note_end(&mut self.ended, number, leave);
+            self.spent.add(number, time, leave);
         }
         // As much as the waits are charged with: they take their parts of costs by that.
-        self.sums.waited = self.sums.waited.saturating_add(waited);
+        self.spent.waited = self.spent.waited.saturating_add(waited);
         for (number, time) in self.alike.drain(..) {
-            add(&mut self.sums.spent, number, time);
+            self.spent.add_beside(number, time);
         }
-        let order = self.sums.order;
+        let order = self.spent.order;
         let call = Closed {
             number,
             leave,
             transfer,
             parts,
         };
-        if meets || self.met_group || !self.partners.is_empty() {
+        if meets {
             let row = self.thread.rows.get(signature as usize);
             self.synchronise(row, members, &call);
         }
         // What is late from now on comes after this wait.
-        if std::mem::take(&mut self.waits_alone) && self.sums.order == order {
-            self.sums.order += 2;
+        if std::mem::take(&mut self.waits_alone) && self.spent.order == order {
+            self.spent.order += 2;
         }
         self.meet(signature, members, &call);
     }
@@ -575,7 +572,7 @@ impl<'a> Walker<'a> {
             row.is_some_and(|row| row.shape == Shape::Finalize)
         };
         // Samples, counters and waits tell of time that is there beside them.
-        let mut spent = self.sums.spent;
+        let mut spent = self.spent.times();
         for (inside, call) in self.activities.calls_around() {
             let time = spent.get_mut(inside as usize).map_or(0, std::mem::take);
             add(&mut spent, call, time);
@@ -610,13 +607,4 @@ fn add(sums: &mut Vec<i64>, number: u32, time: i64) {
         sums.resize(at + 1, 0);
     }
     sums[at] = sums[at].saturating_add(time.max(0));
-}
-
-#[inline]
-fn note_end(ended: &mut Vec<i64>, number: u32, time: i64) {
-    let at = number as usize;
-    if ended.len() <= at {
-        ended.resize(at + 1, 0);
-    }
-    ended[at] = time;
 }

@@ -6,7 +6,8 @@ use laggard_trace::{Event, flags};
 use super::Walker;
 use crate::basics::ends::NONE;
 use crate::roots::members::Members;
-use crate::roots::synced::{Closed, Sums};
+use crate::roots::spent::Sums;
+use crate::roots::synced::Closed;
 use crate::stream::roles::Among;
 use crate::stream::rows::Row;
 
@@ -52,7 +53,7 @@ impl Walker<'_> {
     pub(super) fn meet(&mut self, signature: u32, members: &Members, call: &Closed) {
         let all_there = std::mem::replace(&mut self.all_there, i64::MIN);
         if all_there != i64::MIN {
-            let met = self.met_all.insert(self.sums.clone());
+            let met = self.met_all.insert(Sums::now(&self.spent));
             met.begin_at(all_there, call);
         }
         if !self.completing.is_empty() {
@@ -72,11 +73,11 @@ impl Walker<'_> {
             return;
         };
         if row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
-            self.sums.order += 2;
+            self.spent.order += 2;
             self.started.push(Started {
                 post: self.posts,
                 group: row.group,
-                sums: self.sums.clone(),
+                sums: Sums::now(&self.spent),
             });
         }
         self.posts += 1;
@@ -87,15 +88,15 @@ impl Walker<'_> {
         let is_init = row.is_some_and(|row| row.shape == Shape::Init);
         // Before the start-up was over, there were no teams.
         if is_init || row.is_some_and(|row| row.among == Among::Meets) {
-            self.sums.order += 2;
-            self.synced.team(&self.sums);
+            self.spent.order += 2;
+            self.synced.team(&self.spent);
         }
         let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
         let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
         if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {
             return;
         }
-        self.sums.order += 2;
+        self.spent.order += 2;
         let is_all = meets.is_some_and(|group| members.is_all(group));
         if is_init && !self.has_begun || is_all {
             let mut left = self.left;
@@ -106,21 +107,21 @@ impl Walker<'_> {
                 self.startup.get_or_insert(call.number);
             }
             self.has_begun = true;
-            self.synced.all(&self.sums).begin_at(left, call);
+            self.synced.all(&self.spent).begin_at(left, call);
         } else {
             for (at, &(partner, left, later)) in self.partners.iter().enumerate() {
                 // Who waited for this one in the same call, too, is not ahead of it.
                 let others = &self.partners[..if later > 0 { at } else { 0 }];
                 let both = others.iter().filter(|other| other.0 == partner);
                 let later = both.map(|other| other.2).fold(later, i64::min);
-                let sums = self.synced.pair(partner, &self.sums);
+                let sums = self.synced.pair(partner, &self.spent);
                 sums.begin_at(left, call);
                 sums.later = later;
             }
             let met = of_group.filter(|_| self.met_group).map(|row| row.group);
             if let Some(group) = meets.or(met) {
                 let group = (group, meets.is_none());
-                let sums = self.synced.group(group, &self.sums);
+                let sums = self.synced.group(group, &self.spent);
                 sums.begin_at(self.left, call);
             }
         }

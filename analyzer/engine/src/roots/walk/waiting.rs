@@ -8,7 +8,7 @@ use super::{Alone, Late, Times, Waited, Walker};
 use crate::basics::ends::NONE;
 use crate::roots::activities::Activity;
 use crate::roots::members::Members;
-use crate::roots::synced::{Partner, Sums};
+use crate::roots::synced::Partner;
 use crate::stream::rows::Row;
 use crate::wire::links::{Blame, Link};
 
@@ -45,10 +45,10 @@ impl Walker<'_> {
             }
         };
         let blame = Blame {
-            order: self.sums.order,
+            order: self.spent.order,
             share: late.share,
             since: since.order,
-            waited: self.sums.waited - since.waited,
+            waited: self.spent.waited - since.waited,
             ranks: late.ranks,
             victim: late.victim,
             lane: late.lane,
@@ -58,23 +58,26 @@ impl Walker<'_> {
             sources: index,
             waits: 1,
         };
-        let times = difference(&self.sums, since, &mut self.times);
-        // In the order in which they ended.
-        let ended = |number: u32| self.ended.get(number as usize).copied().unwrap_or(0);
-        self.times[times.start as usize..].sort_unstable_by_key(|&(at, _)| (ended(at), at));
+        let first = self.times.len();
+        self.spent.since(since, None, &mut self.times);
+        // In the order in which they ended, which is nearly that of the changes.
+        let own = &mut self.times[first..];
+        own.reverse();
+        own.sort_by_key(|&(at, _)| (self.spent.ended(at), at));
+        let times = times_from(first, &self.times);
         let first = self.alone.len() as u32;
         if late.group != NONE {
             for (rank, pair) in self.synced.alone(since) {
                 if !members.has(late.group, rank) {
                     continue;
                 }
-                let times = difference(pair, since, &mut self.times);
-                let own = &self.times[times.start as usize..];
+                let first = self.times.len();
+                self.spent.since(since, Some(pair), &mut self.times);
                 self.alone.push(Alone {
                     rank,
                     number: NONE,
-                    wholes: self.activities.wholes(own, self.folds),
-                    times,
+                    wholes: self.activities.wholes(&self.times[first..], self.folds),
+                    times: times_from(first, &self.times),
                 });
             }
         }
@@ -95,7 +98,7 @@ impl Walker<'_> {
             open.waited = open.waited.saturating_add(link.share);
         }
         self.last.0 = self.last.0.max(link.time);
-        let order = self.sums.order + 1;
+        let order = self.spent.order + 1;
         let row = self.thread.rows.get(link.signature as usize);
         if link.late_rank == NONE {
             self.waits_alone = true;
@@ -150,15 +153,14 @@ impl Walker<'_> {
                 since
             }
         };
-        let mut times = difference(&self.sums, since, &mut self.times);
+        let first = self.times.len();
+        self.spent.since(since, None, &mut self.times);
         if is_alone {
             let number = self.activities.number(Activity::met_alone(self.name.0));
             self.times.push((number, 1));
-            times.end += 1;
         }
-        let wholes = self
-            .activities
-            .wholes(&self.times[times.start as usize..], self.folds);
+        let wholes = self.activities.wholes(&self.times[first..], self.folds);
+        let times = times_from(first, &self.times);
         let alike = self.alike(link, transfer);
         self.waits.push(Waited {
             order,
@@ -233,11 +235,9 @@ impl Walker<'_> {
         let known = if link.since() < until { more } else { 0 };
         let rest = looking - inside;
         let rest = rest - known.clamp(0, rest);
-        if let Some(spent) = self.sums.spent.get_mut(number as usize) {
-            *spent -= rest.min(*spent);
-        }
+        self.spent.take_back(number, rest);
         let charged = link.share - inside;
-        self.sums.waited = self.sums.waited.saturating_add(charged);
+        self.spent.waited = self.spent.waited.saturating_add(charged);
     }
 }
 
@@ -277,24 +277,7 @@ pub(super) fn unknown(index: u32) -> Waited {
     }
 }
 
-/// Appends the time by activity between two moments.
-#[inline]
-fn difference(now: &Sums, since: &Sums, times: &mut Vec<(u32, i64)>) -> Times {
-    let begin = times.len();
-    times.resize(begin + now.spent.len(), (0, 0));
-    let (room, mut count) = (&mut times[begin..], 0);
-    let mut put = |number: usize, time: i64| {
-        // Without a branch: whether an activity took time is hard to predict.
-        room[count] = (number as u32, time);
-        count += usize::from(time > 0);
-    };
-    let both = since.spent.len().min(now.spent.len());
-    for (number, (now, earlier)) in now.spent[..both].iter().zip(&since.spent).enumerate() {
-        put(number, now - earlier);
-    }
-    for (number, &now) in now.spent.iter().enumerate().skip(both) {
-        put(number, now);
-    }
-    times.truncate(begin + count);
-    begin as u32..times.len() as u32
+/// The times from a position on.
+fn times_from(first: usize, times: &[(u32, i64)]) -> Times {
+    first as u32..times.len() as u32
 }

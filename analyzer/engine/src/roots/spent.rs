@@ -1,0 +1,278 @@
+//! What a location did so far: time by activity, and which of them took some since a moment.
+//!
+//! Of hundreds of activities few take time between two meetings. They are listed by the time between
+//! meetings in which they changed last, so that nobody looks at the others.
+
+use crate::basics::ends::NONE;
+use crate::roots::synced::Closed;
+
+/// What a location did so far.
+#[derive(Debug)]
+pub struct Spent {
+    /// Position among what happened here.
+    pub order: u64,
+    /// Waiting, ns.
+    pub waited: i64,
+    /// Number of calls so far that met somebody.
+    meetings: u64,
+    /// The activity that changed last, of those that had not changed since the last meeting.
+    latest: u32,
+    /// By activity.
+    of: Vec<Of>,
+}
+
+/// One activity.
+#[derive(Clone, Copy, Debug)]
+struct Of {
+    /// In all, ns.
+    time: i64,
+    /// When it ended last, ns.
+    ended: i64,
+    /// Number of meetings before its last change, from 1; 0 if there is none.
+    changed: u64,
+    /// The neighbours in the list.
+    later: u32,
+    earlier: u32,
+}
+
+impl Default for Spent {
+    fn default() -> Spent {
+        Spent {
+            order: 0,
+            waited: 0,
+            meetings: 0,
+            latest: NONE,
+            of: Vec::new(),
+        }
+    }
+}
+
+impl Spent {
+    /// A call ends that met somebody: what it spent is added from now on, and what comes later.
+    #[inline]
+    pub fn meet(&mut self) {
+        self.meetings += 1;
+    }
+
+    /// Some time was spent until `ended`, ns.
+    #[inline]
+    pub fn add(&mut self, activity: u32, time: i64, ended: i64) {
+        let of = self.change(activity);
+        of.time = of.time.saturating_add(time.max(0));
+        of.ended = ended;
+    }
+
+    /// Some time was waiting for somebody, ns: it is told beside other activities.
+    pub fn add_beside(&mut self, activity: u32, time: i64) {
+        let of = self.change(activity);
+        of.time = of.time.saturating_add(time.max(0));
+    }
+
+    /// Some of the time was none, ns.
+    pub fn take_back(&mut self, activity: u32, time: i64) {
+        let of = self.change(activity);
+        of.time -= time.min(of.time);
+    }
+
+    /// When an activity ended last, ns.
+    pub fn ended(&self, activity: u32) -> i64 {
+        self.of.get(activity as usize).map_or(0, |of| of.ended)
+    }
+
+    /// The times by activity, ns.
+    pub fn times(&self) -> Vec<i64> {
+        self.of.iter().map(|of| of.time).collect()
+    }
+
+    /// Appends the time by activity that was spent since another moment, `until` a later one or now: ns, of those
+    /// with any, the latest first.
+    #[inline]
+    pub fn since(&self, since: &Sums, until: Option<&Sums>, times: &mut Vec<(u32, i64)>) {
+        for (activity, now) in self.changed(since.meetings) {
+            let time = until.map_or(now, |until| until.of(activity)) - since.of(activity);
+            if time > 0 {
+                times.push((activity, time));
+            }
+        }
+    }
+
+    /// The activities that changed after so many meetings, and their times, ns.
+    #[inline]
+    fn changed(&self, meetings: u64) -> impl Iterator<Item = (u32, i64)> + '_ {
+        let mut next = self.latest;
+        std::iter::from_fn(move || {
+            let of = self
+                .of
+                .get(next as usize)
+                .filter(|of| of.changed > meetings)?;
+            let found = (next, of.time);
+            next = of.earlier;
+            Some(found)
+        })
+    }
+
+    /// The activity changes.
+    #[inline]
+    fn change(&mut self, activity: u32) -> &mut Of {
+        let (at, now) = (activity as usize, self.meetings + 1);
+        if self.of.get(at).is_none_or(|of| of.changed != now) {
+            self.move_up(activity);
+        }
+        &mut self.of[at]
+    }
+
+    /// The activity goes to the front of the list.
+    fn move_up(&mut self, activity: u32) {
+        let at = activity as usize;
+        if self.of.len() <= at {
+            self.grow(at);
+        }
+        let Of { later, earlier, .. } = self.of[at];
+        self.of[at].changed = self.meetings + 1;
+        if self.latest == activity {
+            return;
+        }
+        if let Some(later) = self.of.get_mut(later as usize) {
+            later.earlier = earlier;
+        }
+        if let Some(earlier) = self.of.get_mut(earlier as usize) {
+            earlier.later = later;
+        }
+        let before = std::mem::replace(&mut self.latest, activity);
+        if let Some(before) = self.of.get_mut(before as usize) {
+            before.later = activity;
+        }
+        (self.of[at].later, self.of[at].earlier) = (NONE, before);
+    }
+
+    #[cold]
+    fn grow(&mut self, at: usize) {
+        let none = Of {
+            time: 0,
+            ended: 0,
+            changed: 0,
+            later: NONE,
+            earlier: NONE,
+        };
+        self.of.resize(at + 1, none);
+    }
+}
+
+/// Sums at a moment.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Position among what happened here.
+    pub order: u64,
+    /// Waiting so far, ns.
+    pub waited: i64,
+    /// If this one waited for a message of the other one then: how much later it left, ns.
+    pub later: i64,
+    /// Time by activity so far, ns.
+    times: Vec<i64>,
+    /// After so many meetings: what changes until the next one may not be in it.
+    meetings: u64,
+}
+
+impl Sums {
+    /// As they are now.
+    pub fn now(spent: &Spent) -> Sums {
+        let mut sums = Sums::default();
+        sums.note(spent);
+        sums
+    }
+
+    /// Becomes what there is now: only what changed is copied.
+    pub fn note(&mut self, now: &Spent) {
+        self.times.resize(now.of.len(), 0);
+        for (activity, time) in now.changed(self.meetings) {
+            self.times[activity as usize] = time;
+        }
+        (self.order, self.waited, self.later) = (now.order, now.waited, 0);
+        self.meetings = now.meetings;
+    }
+
+    /// Becomes the same as others, in the memory that is there.
+    pub fn copy(&mut self, other: &Sums) {
+        (self.order, self.waited, self.later) = (other.order, other.waited, 0);
+        self.meetings = other.meetings;
+        self.times.clone_from(&other.times);
+    }
+
+    /// What two locations did is compared from when the first of them `left` the call in which
+    /// they met. This one may have left it later, but it waited for the other one until then.
+    pub fn begin_at(&mut self, left: i64, call: &Closed) {
+        let later = call.leave.saturating_sub(left);
+        let mut later = later.saturating_sub(call.transfer).max(0);
+        for &(number, time) in &call.parts {
+            let spent = &mut self.times[number as usize];
+            let part = later.min(time);
+            *spent -= part.clamp(0, *spent);
+            later -= part;
+        }
+    }
+
+    #[inline]
+    fn of(&self, activity: u32) -> i64 {
+        self.times.get(activity as usize).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Positions of moments may be those of any call.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Meet,
+        Add(u32, i64),
+        TakeBack(u32, i64),
+        Note(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            Just(Step::Meet),
+            (0..9u32, 0..5i64).prop_map(|(activity, time)| Step::Add(activity, time)),
+            (0..9u32, 0..3i64).prop_map(|(activity, time)| Step::TakeBack(activity, time)),
+            (0..3usize).prop_map(Step::Note),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_changed_is_found_without_a_look_at_the_rest(steps in prop::collection::vec(step(), 0..200)) {
+            let mut spent = Spent::default();
+            let mut now = [0i64; 9];
+            let mut noted: [(Sums, [i64; 9]); 3] = Default::default();
+            for step in steps {
+                match step {
+                    Step::Meet => spent.meet(),
+                    Step::Add(activity, time) => {
+                        spent.add(activity, time, 0);
+                        now[activity as usize] += time;
+                    }
+                    Step::TakeBack(activity, time) => {
+                        spent.take_back(activity, time);
+                        let of = &mut now[activity as usize];
+                        *of -= time.min(*of);
+                    }
+                    Step::Note(at) => {
+                        noted[at].0.note(&spent);
+                        noted[at].1 = now;
+                    }
+                }
+                for (sums, then) in &noted {
+                    let mut found = Vec::new();
+                    spent.since(sums, None, &mut found);
+                    found.sort_unstable();
+                    let more = (0..).zip(now.iter().zip(then)).map(|(at, (now, then))| (at, now - then));
+                    let more: Vec<(u32, i64)> = more.filter(|(_, time)| *time > 0).collect();
+                    prop_assert_eq!(found, more);
+                }
+            }
+        }
+    }
+}
