@@ -11,6 +11,7 @@
 mod now;
 mod pace;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::news::News;
 use crate::share::Share;
 use crate::shares::Shares;
+use crate::steer::Wanted;
 use now::{Looks, Seen};
 use pace::{LOOK, Pace};
 
@@ -54,6 +56,8 @@ pub struct Follow {
     pub most_bytes: u64,
     /// Makes reports.
     pub analyze: Analyze,
+    /// Whether pages may steer the recording.
+    pub steers: bool,
     /// Whoever has started the program knows that it has ended.
     pub has_ended: Arc<AtomicBool>,
 }
@@ -79,6 +83,8 @@ struct Known {
     dead: Vec<u32>,
     /// Locations that are still written.
     running: u64,
+    /// By rank, the number of the user's wish that it follows, if there is one.
+    steered: BTreeMap<u32, u32>,
 }
 
 impl Follow {
@@ -125,6 +131,7 @@ impl Follow {
         let mut looks = Looks::default();
         let mut hangs = hangs(&shares.newest().1);
         let mut lost = None;
+        let mut wanted = Wanted::default();
         // Ranks whose process was gone before the newest share was opened: it has all they wrote.
         let mut gone = Vec::new();
         loop {
@@ -152,7 +159,11 @@ impl Follow {
                 if let Some(lost) = &lost {
                     text = format!("{text} What is shown goes no further: {lost}.");
                 }
+                // Without a control block there is nothing to tell of it.
+                let _ = wanted.read(&self.trace);
                 let news = News {
+                    steers: self.steers,
+                    wanted: wanted.rows(&sum.steered),
                     number,
                     runs: true,
                     end_s: share.events().end_ns() as f64 / 1e9,
@@ -241,7 +252,7 @@ impl Follow {
                 locations: share.locations(),
                 text: format!("The program has ended.{}", killed(&open)),
                 hangs: hangs(&share),
-                calls: Vec::new(),
+                ..News::default()
             });
         }
         Ok(())
@@ -269,6 +280,9 @@ fn known(share: &Share, looks: &mut Looks) -> Known {
         if place.is_complete {
             continue;
         }
+        if place.thread == 0 && share.events().steered(at) != 0 {
+            known.steered.insert(place.rank, share.events().steered(at));
+        }
         if place.host == here && is_gone(place.pid) {
             known.dead.push(place.rank);
         } else {
@@ -294,6 +308,7 @@ impl Known {
         self.seen.add(other.seen);
         self.dead.extend(other.dead);
         self.running += other.running;
+        self.steered.extend(other.steered);
     }
 
     /// How the program goes on.
