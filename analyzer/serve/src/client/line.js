@@ -2,6 +2,7 @@
 
 import { chain } from "./chain.js";
 import { ask } from "./connection.js";
+import { onCanvas } from "./pen.js";
 import { change, pan, run, state, zoom } from "./state.js";
 import { duration, moment, ticks } from "./units.js";
 
@@ -39,15 +40,12 @@ export async function show() {
 /** Draws the time line again, in the colours of now. */
 export function draw() {
   if (shown === null) return;
-  const [wide, tall] = [canvas.clientWidth, shown.lanes.length * LANE + BOTTOM];
-  const scale = devicePixelRatio;
-  canvas.style.height = `${tall}px`;
-  [canvas.width, canvas.height] = [Math.round(wide * scale), Math.round(tall * scale)];
+  onCanvas(canvas, shown.lanes.length * LANE + BOTTOM, paint);
+}
+
+function paint(pen, wide, tall) {
   const style = getComputedStyle(canvas);
   const colours = shown.kinds.map((kind) => style.getPropertyValue(`--${kind}`));
-  const pen = canvas.getContext("2d");
-  pen.scale(scale, scale);
-  pen.font = "12px system-ui, sans-serif";
   pen.textBaseline = "middle";
   const length = shown.until_s - shown.from_s;
   const x = (ns) => LEFT + (Math.min(length, Math.max(0, ns / 1e9)) / length) * (wide - LEFT);

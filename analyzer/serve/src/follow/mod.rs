@@ -183,7 +183,7 @@ impl Follow {
             let begun = worked();
             gone = sum.dead;
             let analyzes = step == Step::Analyze;
-            match self.open(job, share.report_kept(), analyzes) {
+            match self.open(job, Some(&share), analyzes) {
                 Ok(share) => {
                     hangs = self::hangs(&share);
                     lost = None;
@@ -214,15 +214,15 @@ impl Follow {
     }
 
     /// Opens what is there, and makes a report of it, or keeps the one before. Collective.
-    fn open(&self, job: &dyn Job, report: Option<Arc<Report>>, analyzes: bool) -> Result<Share> {
+    fn open(&self, job: &dyn Job, before: Option<&Share>, analyzes: bool) -> Result<Share> {
         for _ in 0..AGAIN {
             signals::take_lost();
             let events = Events::open_share(job, &self.trace)?;
             let report = match analyzes {
                 true => (self.analyze)(job, &self.trace, Extent::SoFar)?.map(Arc::new),
-                false => report.clone(),
+                false => before.and_then(Share::report_kept),
             };
-            let share = Share::growing(job, events, report)?;
+            let share = Share::growing(job, events, report, before)?;
             // A writer may just have cut its file to its last size.
             let mut lost = [u64::from(signals::take_lost())];
             job.reduce_max(&mut lost);
