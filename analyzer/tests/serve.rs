@@ -252,10 +252,10 @@ fn the_matrix_of_a_selection_is_what_is_in_it() {
         let run = asked(&share, json!({"ask": "matrix", "metric": metric})).unwrap();
         let all = of(metric, json!({}));
         same(&all["whole"], run["whole"].as_f64().unwrap());
-        assert_eq!(
-            all["cells"].as_array().unwrap().len(),
-            run["cells"].as_array().unwrap().len()
-        );
+        // The report shares a wait among all who were late; here it counts for one of them.
+        if metric != "waiting" {
+            assert_eq!(all["cells"], run["cells"]);
+        }
         let early = of(metric, json!({"until_s": 0.035}));
         let late = of(metric, json!({"from_s": 0.035}));
         let whole = |answer: &Value| answer["whole"].as_f64().unwrap();

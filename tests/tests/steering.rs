@@ -93,9 +93,10 @@ impl Running {
             .analyze(&self.trace(), 1, &path, &["--all", "-q"]);
         outcome.expect_orderly().expect_success();
         Ended {
+            stderr: fs::read_to_string(self.bench.path("stderr")).expect("a file"),
             calls: self.bench.dump(&self.trace()),
             report: Report::parse(&fs::read_to_string(&path).expect("a report")).expect("a report"),
-            stderr: fs::read_to_string(self.bench.path("stderr")).expect("a file"),
+            running: self,
         }
     }
 }
@@ -111,7 +112,9 @@ impl Drop for Running {
     }
 }
 
+/// What is in the trace of a program that has ended.
 struct Ended {
+    running: Running,
     calls: String,
     report: Report,
     stderr: String,
@@ -217,8 +220,6 @@ fn calls_are_left_out_by_name() {
         why.stderr.contains("there is no rank 3: the run has 3"),
         "{why}"
     );
-    let trace = running.trace();
-    let command = running.bench.command.clone();
     let ended = running.ends();
     assert_eq!(
         ended.changes(2),
@@ -229,14 +230,9 @@ fn calls_are_left_out_by_name() {
         ]
     );
     assert_eq!(ended.report.anomaly("incomplete_collective"), 0);
-    let over = Command::new(command)
-        .arg("steer")
-        .arg(trace)
-        .arg("--pause")
-        .output();
-    let over = over.expect("the command");
-    assert_eq!(over.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&over.stderr).contains("the program has ended"));
+    let over = ended.running.steer(&["--pause"]);
+    assert_eq!(over.code, Some(1), "{over}");
+    assert!(over.stderr.contains("the program has ended"), "{over}");
 }
 
 #[test]

@@ -185,7 +185,7 @@ impl Wanted {
         }
         let list = |ranks: Vec<u32>| match ranks.is_empty() {
             true => String::new(),
-            false => list_of_ranks(ranks.into_iter(), ROWS),
+            false => list_of_ranks(ranks, ROWS),
         };
         let rows = rows.into_iter().take(ROWS);
         let row = |(wish, (ranks, unheard))| Row {

@@ -21,7 +21,7 @@ pub struct Steer {
     #[arg(long, group = "detail")]
     pub pause: bool,
     /// Record every call again
-    #[arg(long, visible_alias = "trace", group = "detail")]
+    #[arg(long, group = "detail")]
     pub resume: bool,
     /// Record the profile, and those that other ranks' calls may match
     #[arg(long, group = "detail")]

@@ -80,7 +80,7 @@ fn tell_others(chosen: &RankSet, locations: &[&Location]) {
     };
     let others: Vec<u32> = chosen.iter().filter(|rank| !has_trace(rank)).collect();
     if !others.is_empty() {
-        let others = list_of_ranks(others.into_iter(), RANGES);
+        let others = list_of_ranks(others, RANGES);
         screen::say(&format!(
             "{others}: no trace here; steer them where their trace is, if they have one"
         ));

@@ -187,9 +187,7 @@ impl Follow {
                 Ok(share) => {
                     hangs = self::hangs(&share);
                     lost = None;
-                    // Agents must have it before anybody is asked about it.
-                    job.reduce_max(&mut [0]);
-                    shares.add(share);
+                    add(job, shares, share);
                 }
                 // Files may be gone, and come again.
                 Err(error) => lost = Some(format!("{error:#}")),
@@ -242,7 +240,7 @@ impl Follow {
         let own = (0..share.events().locations()).map(|at| share.events().place(at));
         let open = own.filter(|place| !place.is_complete);
         let open = comm::union(job, open.map(|place| place.rank).collect())?;
-        shares.add(share);
+        add(job, shares, share);
         let (number, share) = shares.newest();
         if job.agent() == 0 {
             shares.tell(News {
@@ -256,6 +254,18 @@ impl Follow {
             });
         }
         Ok(())
+    }
+}
+
+/// From now on this share is the newest. The head, which asks, has it after all others. Collective.
+fn add(job: &dyn Job, shares: &Shares, share: Share) {
+    let mut told = [0];
+    if job.agent() == 0 {
+        job.reduce_max(&mut told);
+        shares.add(share);
+    } else {
+        shares.add(share);
+        job.reduce_max(&mut told);
     }
 }
 
