@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use laggard_tests::browser::Browser;
 use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::report::Report;
@@ -354,6 +355,20 @@ fn post(address: &str, lines: &str, body: &str) -> (u16, String) {
     (status(&answer), answer)
 }
 
+/// Waits until something is so on the page.
+#[track_caller]
+fn settle(browser: &mut Browser, condition: &str) {
+    let begun = Instant::now();
+    while browser.value(condition) != true {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{condition}: {:?}",
+            browser.complaints()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 const OWN: &str = "Origin: http://HERE\r\nContent-Type: application/json\r\n";
 
 #[test]
@@ -403,10 +418,48 @@ fn the_page_steers_where_the_user_allows_it() {
         }
         assert!(begun.elapsed() < PATIENCE, "{heard}");
     }
+    let mut browser = Browser::start(&running.bench.dir);
+    browser.visit(&address);
+    settle(
+        &mut browser,
+        "document.getElementById('steer').hidden === false",
+    );
+    browser.value(
+        "(() => {
+            const form = document.getElementById('steer');
+            form.elements.ranks.value = '0, 2';
+            form.elements.detail.value = 'profile';
+            form.elements.leave.value = 'MPI_Barrier';
+            form.requestSubmit();
+        })()",
+    );
+    settle(
+        &mut browser,
+        "document.getElementById('steered').dataset.state === 'done'",
+    );
+    settle(
+        &mut browser,
+        "document.getElementById('wanted').textContent.includes('profile only, without MPI_Barrier')",
+    );
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve");
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join("steer.png"), browser.picture(1200)).expect("a picture");
+    browser.value(
+        "(() => {
+            const form = document.getElementById('steer');
+            form.elements.leave.value = 'MPI_Nothing';
+            form.requestSubmit();
+        })()",
+    );
+    settle(
+        &mut browser,
+        "document.getElementById('steered').textContent.includes('no call is named MPI_Nothing')",
+    );
+    drop(browser);
     // SAFETY: as above.
     unsafe { libc::kill(server.id() as i32, libc::SIGINT) };
     server.wait().expect("a child");
     let ended = running.ends();
     assert_eq!(ended.changes(1), ["paused"]);
-    assert!(ended.changes(0).is_empty());
+    assert_eq!(ended.changes(0), ["profile only", "without MPI_Barrier"]);
 }
