@@ -3,6 +3,7 @@
 mod experiments;
 mod run;
 mod serve;
+mod steer;
 mod whatif;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use laggard_patterns::PatternId;
 use laggard_patterns::rules::RuleBase;
 pub use run::{FilePer, Mode, Run};
 pub use serve::Serve;
+pub use steer::Steer;
 pub use whatif::WhatIf;
 
 /// The version, with the commit if that was known to whoever built it.
@@ -108,6 +110,8 @@ pub enum Command {
     Export(Export),
     /// A run to look around in, with a browser
     Serve(Serve),
+    /// Pause the recording of a program that runs, or change what is recorded
+    Steer(Steer),
     /// The catalogue of patterns
     Patterns(Patterns),
     /// Manual pages and completions for shells, into a directory

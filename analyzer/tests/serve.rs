@@ -25,11 +25,16 @@ const RANKS: u32 = 5;
 
 /// Rank 0 sends late in every round; all meet in a barrier now and then.
 fn write(directory: &Path) {
+    write_rounds(directory, 700, true);
+}
+
+/// Of a run that may not be over yet.
+fn write_rounds(directory: &Path, rounds: u64, is_over: bool) {
     let mut r = ranks(RANKS);
     for rank in &mut r {
         rank.call(1, init(), 0, 100 * US);
     }
-    for round in 0..700u64 {
+    for round in 0..rounds {
         let at = (200 + 100 * round) * US;
         for to in 1..RANKS {
             let sent = at + 20 * US + u64::from(to) * US;
@@ -42,8 +47,9 @@ fn write(directory: &Path) {
             }
         }
     }
-    for rank in &mut r {
-        rank.call(40, finalize(), 71_000 * US, 71_500 * US);
+    for rank in r.iter_mut().filter(|_| is_over) {
+        let at = (rounds + 10) * 100 * US;
+        rank.call(40, finalize(), at, at + 500 * US);
     }
     r.iter_mut().for_each(|calls| calls.write(directory));
 }
@@ -230,6 +236,45 @@ fn profile_and_matrix_are_those_of_the_report() {
     );
 }
 
+/// A selection of all of the run is the report's matrix; parts of it add up.
+#[test]
+fn the_matrix_of_a_selection_is_what_is_in_it() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let of = |metric: &str, selection: Value| {
+        let question = json!({"ask": "matrix", "metric": metric, "selection": selection});
+        let answer = asked(&share, question).unwrap();
+        assert_eq!(answer["exact"], true);
+        answer
+    };
+    for metric in ["messages", "bytes", "waiting"] {
+        let run = asked(&share, json!({"ask": "matrix", "metric": metric})).unwrap();
+        let all = of(metric, json!({}));
+        same(&all["whole"], run["whole"].as_f64().unwrap());
+        // The report shares a wait among all who were late; here it counts for one of them.
+        if metric != "waiting" {
+            assert_eq!(all["cells"], run["cells"]);
+        }
+        let early = of(metric, json!({"until_s": 0.035}));
+        let late = of(metric, json!({"from_s": 0.035}));
+        let whole = |answer: &Value| answer["whole"].as_f64().unwrap();
+        same(&all["whole"], whole(&early) + whole(&late));
+        assert!(whole(&early) > 0.3 * whole(&all) && whole(&late) > 0.3 * whole(&all));
+    }
+    // Ten rounds begin within a millisecond; rank 0 alone sends, rank 2 waits for it.
+    let selection = json!({"from_s": 0.0102, "until_s": 0.0112, "first": 0, "last": 0});
+    assert_eq!(
+        of("messages", selection)["cells"],
+        json!([[0, 1, 10.0], [0, 2, 10.0], [0, 3, 10.0], [0, 4, 10.0]])
+    );
+    let selection = json!({"from_s": 0.0102, "until_s": 0.0112, "first": 2, "last": 2});
+    assert_eq!(of("messages", selection.clone())["cells"], json!([]));
+    let waits = of("waiting", selection);
+    assert_eq!(waits["cells"][0][0], 2);
+    assert_eq!(waits["cells"][0][1], 0);
+}
+
 #[test]
 fn parts_of_the_run_add_up_to_it() {
     let trace = tempfile::tempdir().unwrap();
@@ -295,6 +340,8 @@ fn answers_do_not_depend_on_the_number_of_agents() {
         json!({"ask": "tree", "metric": "waiting", "node": 1}),
         json!({"ask": "matrix", "metric": "bytes", "from": 1}),
         json!({"ask": "matrix", "metric": "waiting", "hosts": true}),
+        json!({"ask": "matrix", "metric": "messages", "selection": {"from_s": 0.02, "first": 0}}),
+        json!({"ask": "matrix", "metric": "waiting", "selection": {"until_s": 0.03, "last": 3}}),
         json!({"ask": "meanwhile", "location": 2, "from_s": 0.02, "until_s": 0.03}),
         json!({"ask": "overview"}),
     ];
@@ -339,6 +386,50 @@ fn the_index_is_what_the_calls_add_up_to() {
             assert!((inside - sum).abs() <= cut, "{inside} {sum}");
         }
         assert!(index.has_all_waits() || index.waits.len() >= 64);
+    }
+}
+
+/// What is known of a trace that grows is what is known of it as a whole.
+#[test]
+fn an_index_grows() {
+    let grown = |trace: &Path, before: Option<&Share>| {
+        let events = Events::open(trace).unwrap();
+        Share::growing(&Serial, events, None, before).unwrap()
+    };
+    let questions = [
+        json!({"ask": "heat", "metric": "communication", "width": 90, "height": 5}),
+        json!({"ask": "heat", "metric": "waiting", "width": 90, "height": 5}),
+        json!({"ask": "line", "from_s": 0.13, "until_s": 0.132, "width": 90}),
+        json!({"ask": "line", "width": 90}),
+        json!({"ask": "selection", "from_s": 0.11}),
+        json!({"ask": "call", "location": 0, "number": 5555, "at_s": 0.14}),
+    ];
+    let answers = |share: &Share| {
+        let answer = |question: &Value| asked(share, question.clone()).map_err(|e| e.to_string());
+        questions.iter().map(answer).collect::<Vec<_>>()
+    };
+    // Some thousand calls of rank 0 make several chunks; the last one is met half full.
+    let mut before: Option<Share> = None;
+    for (rounds, is_over) in [
+        (10, false),
+        (1500, false),
+        (1500, false),
+        (2100, false),
+        (3000, true),
+    ] {
+        // Files are read as they are: each state has its own.
+        let trace = tempfile::tempdir().unwrap();
+        write_rounds(trace.path(), rounds, is_over);
+        let share = grown(trace.path(), before.as_ref());
+        let anew = grown(trace.path(), None);
+        for at in 0..RANKS as usize {
+            assert!(
+                share.index_of(at) == anew.index_of(at),
+                "{rounds} rounds, rank {at}"
+            );
+        }
+        assert_eq!(answers(&share), answers(&anew), "{rounds} rounds");
+        before = Some(share);
     }
 }
 
@@ -438,12 +529,13 @@ fn odd() -> impl Strategy<Value = Value> {
         Just("meanwhile"),
         Just("other"),
     ];
-    let metric = prop_oneof![Just("waiting"), Just("io"), Just("x")];
+    let metric = prop_oneof![Just("waiting"), Just("bytes"), Just("io"), Just("x")];
     (name, metric, proptest::collection::vec(number, 9)).prop_map(|(ask, metric, n)| {
         json!({
             "ask": ask, "metric": metric, "from_s": n[0], "until_s": n[1], "first": n[2],
             "last": n[3], "width": n[4], "height": n[5], "location": n[6], "number": n[7],
             "at_s": n[8], "node": n[2], "hosts": n[1].is_null(), "from": n[3], "to_last": n[6],
+            "selection": {"from_s": n[1], "until_s": n[0], "last": n[2]},
         })
     })
 }

@@ -16,6 +16,7 @@ pub mod bytes;
 pub mod calls;
 pub mod detection;
 pub mod exchange;
+pub mod follow;
 pub mod machine;
 pub mod micro;
 pub mod overlay;

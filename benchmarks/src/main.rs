@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::traces::Series;
-use laggard_benchmarks::{analysis, bytes, calls, detection, exchange, overlay, scale};
+use laggard_benchmarks::{analysis, bytes, calls, detection, exchange, follow, overlay, scale};
 use laggard_generator::Program;
 
 /// Rounds of the cheap measurements.
@@ -45,6 +45,8 @@ enum What {
     Detection(Detection),
     /// Questions to a tree of agents: time and rate by number of agents and fan-out
     Overlay(Overlay),
+    /// What it costs a program to be followed
+    Follow(Follow),
     /// Everything that takes minutes: calls, bytes, analysis of small traces
     All,
     /// Write a trace of a program that never ran, and what an analysis must find in it
@@ -58,6 +60,16 @@ struct Calls {
     /// Rounds of all variants
     #[arg(long, default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+}
+
+#[derive(Debug, Args)]
+struct Follow {
+    /// Pairs of runs
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Time steps of the program
+    #[arg(long, default_value_t = 1000)]
+    steps: u32,
 }
 
 #[derive(Debug, Args)]
@@ -190,6 +202,15 @@ fn main() -> Result<ExitCode> {
             };
             overlay::measure(&options, &mut outcome)?;
             "overlay"
+        }
+        What::Follow(options) => {
+            let options = follow::Options {
+                rounds: options.rounds as usize,
+                steps: options.steps,
+                directory,
+            };
+            follow::measure(&options, &mut outcome)?;
+            "follow"
         }
         What::Detection(Detection { defaults }) => {
             let options = detection::Options {

@@ -12,8 +12,19 @@ use crate::clock;
 use crate::log;
 use crate::run;
 use crate::signature::Raw;
+use crate::steering;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
+
+/// What is kept of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    All,
+    /// A place in the profile, and a record if calls of other ranks may match it.
+    Profiled,
+    /// That record alone.
+    Matched,
+}
 
 /// A call in progress: the wrapper's data beside the arguments.
 pub struct Call {
@@ -230,9 +241,16 @@ impl Call {
             self.path = self.stream().path(&site);
         }
         let mut raw = Raw::new(self.number, self.path);
-        if self.is_paused() {
-            raw.flags |= flags::PAUSED;
-            self.stream().note_paused();
+        match self.kept() {
+            Kept::All => {}
+            Kept::Profiled => {
+                raw.flags |= flags::PAUSED | flags::PROFILED;
+                self.stream().note_paused();
+            }
+            Kept::Matched => {
+                raw.flags |= flags::PAUSED;
+                self.stream().note_paused();
+            }
         }
         if self.result != crate::constants::SUCCESS {
             raw.flags |= flags::FAILED;
@@ -246,10 +264,31 @@ impl Call {
         self.result == crate::constants::SUCCESS
     }
 
-    /// Whether recording is paused.
+    /// Whether recording is paused, for this call at least.
     #[inline(always)]
     pub fn is_paused(&self) -> bool {
-        self.state & state::PAUSED != 0
+        self.kept() == Kept::Matched
+    }
+
+    /// What is kept of the call.
+    #[inline(always)]
+    fn kept(&self) -> Kept {
+        match self.state & state::LESS {
+            0 => Kept::All,
+            _ => self.kept_of_less(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn kept_of_less(&self) -> Kept {
+        if self.state & state::PAUSED != 0 || steering::is_left_out(self.number) {
+            return Kept::Matched;
+        }
+        match self.state & state::PROFILE {
+            0 => Kept::All,
+            _ => Kept::Profiled,
+        }
     }
 
     /// Records the call with this signature.
@@ -262,32 +301,33 @@ impl Call {
     /// Records a call on symmetric memory, unless recording is paused.
     #[inline(always)]
     pub fn record_on_memory(&mut self, raw: &Raw, address: u64, value: Option<u64>) {
-        let (enter, leave, paused) = (self.enter, self.leave, self.is_paused());
+        let (enter, leave, kept) = (self.enter, self.leave, self.kept());
         let stream = self.stream();
-        if paused {
-            stream.skip();
-        } else {
-            stream.record_on_memory(raw, address, value, enter, leave);
+        match kept {
+            Kept::All => stream.record_on_memory(raw, address, value, enter, leave),
+            Kept::Profiled => stream.count(raw, enter, leave),
+            Kept::Matched => stream.skip(),
         }
     }
 
     /// Records a call that completed nothing, such as a test without success.
     pub fn record_unsuccessful(&mut self, raw: &Raw) {
-        let (enter, leave, paused) = (self.enter, self.leave, self.is_paused());
+        let (enter, leave, kept) = (self.enter, self.leave, self.kept());
         let stream = self.stream();
-        if paused {
-            stream.skip();
-        } else {
-            stream.record_polling(raw, enter, leave);
+        match kept {
+            Kept::All => stream.record_polling(raw, enter, leave),
+            Kept::Profiled => stream.count(raw, enter, leave),
+            Kept::Matched => stream.skip(),
         }
     }
 
     /// Records a call that needs no matching with other calls, unless recording is paused.
     pub fn record_unless_paused(&mut self, raw: &Raw) {
-        if self.is_paused() {
-            self.stream().skip();
-        } else {
-            self.record(raw);
+        let (enter, leave) = (self.enter, self.leave);
+        match self.kept() {
+            Kept::All => self.record(raw),
+            Kept::Profiled => self.stream().count(raw, enter, leave),
+            Kept::Matched => self.stream().skip(),
         }
     }
 

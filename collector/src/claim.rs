@@ -189,8 +189,7 @@ fn holds_trace(directory: &Path) -> io::Result<bool> {
 /// complete or not at all, and only the first link succeeds.
 fn write_run_file(directory: &Path, run_id: RunId, size: i32) -> io::Result<()> {
     let path = directory.join(RUN_FILE);
-    // A random name: process ids repeat on other hosts.
-    let draft = directory.join(format!(".{RUN_FILE}.{}", hex(random_id())));
+    let draft = directory.join(format!(".{RUN_FILE}.{}", unique()));
     let text = run_file(run_id, size);
     let linked = create_private(&draft)
         .and_then(|mut file| file.write_all(text.as_bytes()))
@@ -244,6 +243,11 @@ fn json(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// Part of a name that no other process takes: process ids repeat on other hosts.
+pub fn unique() -> String {
+    hex(random_id())
 }
 
 fn random_id() -> RunId {

@@ -49,6 +49,7 @@ mod sampling;
 mod shmem;
 mod signature;
 mod statistics;
+mod steering;
 mod stream;
 mod symmetric;
 mod sync;

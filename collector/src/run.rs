@@ -26,6 +26,7 @@ use crate::program;
 use crate::request;
 use crate::resolve;
 use crate::sampling::Wanted;
+use crate::steering;
 use crate::stream::Settings;
 use crate::sync::{self, Peers};
 use crate::thread::{self, STATE, state};
@@ -61,13 +62,18 @@ pub fn note_internal_error() {
 
 /// Pauses or resumes the recording.
 pub fn set_paused(paused: bool) {
+    set(state::PAUSED, paused);
+}
+
+/// Sets or clears a bit of the state while recording.
+pub fn set(bit: u32, on: bool) {
     if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 {
         return;
     }
-    if paused {
-        STATE.fetch_or(state::PAUSED, Ordering::Relaxed);
+    if on {
+        STATE.fetch_or(bit, Ordering::Relaxed);
     } else {
-        STATE.fetch_and(!state::PAUSED, Ordering::Relaxed);
+        STATE.fetch_and(!bit, Ordering::Relaxed);
     }
 }
 
@@ -213,6 +219,7 @@ fn record(
             hz: options.sample_hz,
             by: options.sample_by,
         }),
+        sample_by: options.sample_by,
     });
     let (world, own) = groups::start(rank, size);
     let prepared = claim::make_directory(&settings.directory).and_then(|()| memory::set_aside());
@@ -220,8 +227,10 @@ fn record(
         error!("{shown}: {problem}; this rank is not recorded");
     }
     let wanted = options.mode != Mode::Off && !memory::is_short();
+    let mut not_steered = None;
     let recorded = prepared.is_ok() && wanted && {
         guard::install();
+        not_steered = steering::begin(&settings.directory, &settings.header, options.paused).err();
         let paused = if options.paused { state::PAUSED } else { 0 };
         let posix = if options.posix_io { posix::ready() } else { 0 };
         threads::begins();
@@ -244,6 +253,10 @@ fn record(
     }
     let stream = call.stream();
     stream.properties(&program::properties(options, rank));
+    if let Some(why) = not_steered {
+        warning!("{why}; laggard steer cannot reach this rank");
+        stream.properties(&[("not_steered", why.into_bytes())]);
+    }
     stream.define_least_stretch();
     stream.define_named(world, b"MPI_COMM_WORLD");
     stream.define_named(own, b"MPI_COMM_SELF");

@@ -99,7 +99,8 @@ impl Profile {
         let mut entries: Vec<ProfileEntry> = Vec::new();
         let mut index: FastMap<(u16, u16, u32), usize> = FastMap::default();
         for (head, s) in self.heads.iter().zip(&self.statistics) {
-            if s.count == 0 && s.bytes == 0 || head.flags & flags::PAUSED != 0 {
+            let is_left_out = head.flags & (flags::PAUSED | flags::PROFILED) == flags::PAUSED;
+            if s.count == 0 && s.bytes == 0 || is_left_out {
                 continue;
             }
             let flags = head.flags & flags::ON_FILES;

@@ -40,6 +40,12 @@ pub mod state {
     pub const POSIX: u32 = 8;
     /// With `RECORDING`: waits among threads are recorded, too.
     pub const THREADS: u32 = 16;
+    /// With `RECORDING`: the user wants no more than the profile.
+    pub const PROFILE: u32 = 32;
+    /// With `RECORDING`: the user leaves some calls out.
+    pub const LEFT_OUT: u32 = 64;
+    /// Not all calls are recorded as usual.
+    pub const LESS: u32 = PAUSED | PROFILE | LEFT_OUT;
 }
 
 /// How the process treats calls.

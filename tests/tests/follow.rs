@@ -25,11 +25,17 @@ struct Running {
 
 impl Running {
     fn new(test: &str, scene: &str) -> Running {
+        Running::with(test, scene, &[])
+    }
+
+    /// Recorded with these variables.
+    fn with(test: &str, scene: &str, variables: &[(&str, &str)]) -> Running {
         let bench = Bench::beside(test);
         let program = bench.compile("attacks/goes_on.c", &[], &[]);
         let file = bench.path("told");
         let words = [program.as_os_str(), file.as_os_str(), OsStr::new(scene)];
         let mut command = bench.traced(RANKS, &words, "trace").command();
+        command.envs(variables.iter().copied());
         command.stdout(Stdio::null());
         let program = command.spawn().expect("a launcher");
         Running {
@@ -148,6 +154,115 @@ fn what_was_followed_is_what_is_there_in_the_end() {
         let mut client = self::client(&afterwards.address);
         assert_eq!(answers(&mut client), followed, "{agents} agents");
     }
+}
+
+/// Whoever starts the agents, and however ranks share files: what was followed is what is there in the end.
+#[track_caller]
+fn ends_as_it_was_followed(
+    mut running: Running,
+    start: impl FnOnce(&Bench) -> (Served, Vec<Served>),
+    what: &str,
+) {
+    let (served, _others) = start(&running.bench);
+    let mut client = client(&served.address);
+    until(&mut client, |news| news["number"].as_u64() >= Some(2));
+    answers(&mut client);
+    running.tell();
+    running.ends();
+    let last = until(&mut client, |news| news["runs"] == false);
+    assert_eq!(last["text"], "The program has ended.", "{what}");
+    let followed = answers(&mut client);
+    drop(served);
+    fs::remove_file(running.bench.path("trace").join("laggard.index")).expect("an index");
+    let (server, address) = self::start(&running.bench, &["-q"]);
+    let afterwards = Served { server, address };
+    let mut client = self::client(&afterwards.address);
+    assert_eq!(answers(&mut client), followed, "{what}");
+}
+
+#[test]
+fn the_processes_of_an_mpi_job_follow() {
+    for agents in [2, 3] {
+        let running = Running::new("follow-mpi", "ends");
+        let start = |bench: &Bench| {
+            let mut job = bench.mpi.mpirun(agents);
+            job.arg(&bench.command)
+                .arg("serve")
+                .arg(bench.path("trace"))
+                .args(["-q", "--follow", "--fan-out", "1"]);
+            let (server, address) = first_line(job);
+            (Served { server, address }, Vec::new())
+        };
+        ends_as_it_was_followed(running, start, &format!("{agents} ranks"));
+    }
+}
+
+#[test]
+fn agents_that_join_follow() {
+    let running = Running::new("follow-join", "ends");
+    ends_as_it_was_followed(running, meeting, "joined");
+}
+
+/// A server whose second agent joins over TCP.
+fn meeting(bench: &Bench) -> (Served, Vec<Served>) {
+    let file = bench.path("meeting");
+    let mut other = Command::new(&bench.command);
+    other.arg("serve").arg(bench.path("trace"));
+    other.args(["-q", "--follow", "--join"]).arg(&file);
+    let begins = {
+        let file = file.clone();
+        std::thread::spawn(move || {
+            let begun = Instant::now();
+            while !file.exists() {
+                assert!(begun.elapsed() < PATIENCE);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other.spawn().expect("an agent")
+        })
+    };
+    let file = file.to_str().expect("a name");
+    let (server, address) = start(bench, &["-q", "--follow", "--agents", "2", "--meet", file]);
+    let server_of = |server| Served {
+        server,
+        address: String::new(),
+    };
+    let joined = server_of(begins.join().expect("an agent"));
+    (Served { server, address }, vec![joined])
+}
+
+#[test]
+fn files_of_nodes_are_followed() {
+    for agents in ["1", "2"] {
+        let running = Running::with("follow-nodes", "ends", &[("LAGGARD_FILE_PER", "node")]);
+        let start = |bench: &Bench| {
+            let (server, address) = start(bench, &["-q", "--follow", "--agents", agents]);
+            (Served { server, address }, Vec::new())
+        };
+        ends_as_it_was_followed(running, start, &format!("{agents} agents"));
+    }
+}
+
+/// Who is left cannot follow any further, but answers from what it has; the program goes on.
+#[test]
+fn an_agent_that_dies_while_it_follows_is_told() {
+    let mut running = Running::new("follow-dies", "ends");
+    let (mut served, mut others) = meeting(&running.bench);
+    let mut client = client(&served.address);
+    until(&mut client, |news| news["number"].as_u64() >= Some(1));
+    others[0].server.kill().expect("a child");
+    let told = until(&mut client, |news| {
+        news["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("an agent has ended"))
+    });
+    assert_eq!(told["runs"], false, "{told}");
+    let rest = reply(&mut client, json!({"ask": "selection"}));
+    let missing = &rest["answer"]["missing"][0];
+    assert_eq!(missing["why"], "has ended", "{rest}");
+    assert!(rest["answer"]["times_s"].is_object(), "{rest}");
+    assert!(served.server.try_wait().expect("a child").is_none());
+    running.tell();
+    running.ends();
 }
 
 #[test]

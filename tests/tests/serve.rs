@@ -289,6 +289,12 @@ fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
     let svg = saved(&mut browser, "matrix.svg");
     assert!(svg.starts_with("<svg") && svg.contains("<rect"), "{svg}");
     keep("matrix.svg", svg.as_bytes());
+    for picture in ["heat.svg", "line.svg"] {
+        let svg = saved(&mut browser, picture);
+        assert!(svg.starts_with("<svg") && svg.contains("<rect"), "{svg}");
+        assert!(svg.contains("<text") && !svg.contains("NaN"), "{svg}");
+        keep(picture, svg.as_bytes());
+    }
     for picture in ["matrix.png", "heat.png", "line.png"] {
         assert!(saved(&mut browser, picture).contains("PNG"), "{picture}");
     }

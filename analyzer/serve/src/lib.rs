@@ -11,7 +11,8 @@
 //! A program that still runs is followed ([`follow`]): each agent has a new share from time to time, and
 //! questions are about the newest ([`Shares`]).
 //!
-//! *Constraints.* Read only: nothing but the index is ever written, and no question names a file. Sums
+//! *Constraints.* Read only: nothing but the index is ever written, and no question names a file; where
+//! the user allows it, a page writes what it wants of the program's recording ([`steer`]). Sums
 //! are of integers (ns), so that answers do not depend on how many shares there are.
 //!
 //! *The next question* is a file in `questions` with a type that is [`Asked`](questions::Asked), and a
@@ -26,6 +27,7 @@ pub mod server;
 mod share;
 mod shares;
 mod spending;
+pub mod steer;
 
 pub use questions::{Question, answer};
 pub use share::Share;

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::steer::Row;
+
 /// How a program goes on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct News {
@@ -17,6 +19,10 @@ pub struct News {
     pub text: String,
     /// Ranks that wait for each other, so that none can go on.
     pub hangs: Vec<String>,
+    /// Whether pages may steer the recording.
+    pub steers: bool,
+    /// What is wanted of the recording, where that was changed.
+    pub wanted: Vec<Row>,
     /// Calls that last, those that began first before others.
     pub calls: Vec<Call>,
 }

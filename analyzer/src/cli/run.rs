@@ -52,6 +52,10 @@ pub struct Run {
     /// Serve what the program does to a browser while it runs, and afterwards until Ctrl-C
     #[arg(long)]
     pub serve: bool,
+    /// With --serve: let the page pause the recording and change what is recorded, as laggard steer
+    /// does
+    #[arg(long, requires = "serve")]
+    pub steer: bool,
     /// With --report: agents that analyse, started by the program's launcher [default: one, or
     /// several of large runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

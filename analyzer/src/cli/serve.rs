@@ -31,6 +31,10 @@ pub struct Serve {
     /// MB. Memory grows with it, about a tenth of this
     #[arg(long, value_name = "MB", default_value_t = 4096, requires = "follow")]
     pub follow_mb: u64,
+    /// With --follow: let the page pause the recording and change what is recorded, as laggard steer
+    /// does
+    #[arg(long, requires = "follow")]
+    pub steer: bool,
     /// The program has ended when the input does
     #[arg(long, hide = true, requires = "follow")]
     pub until_input_ends: bool,

@@ -11,8 +11,11 @@ use laggard_engine::events::{Trace, TracedLocation};
 use laggard_engine::symbols::{Symbols, base_name, source_location};
 use laggard_files::printable;
 use laggard_report::rank_ranges;
-use laggard_trace::calls::{self, user::REGION};
-use laggard_trace::{Event, Signature, flags};
+use laggard_trace::calls::{
+    self,
+    user::{REGION, STEER},
+};
+use laggard_trace::{Change, Event, Signature, flags};
 
 use super::call_text::{self, Posts};
 use super::{screen, traces};
@@ -171,6 +174,10 @@ impl<'a> Listing<'a> {
         )?;
         match signature.operation {
             REGION => self.region(out, signature)?,
+            STEER => match Change::of(signature.parameter) {
+                Some(change) => write!(out, " {}", change.text())?,
+                None => write!(out, " parameter={}", signature.parameter)?,
+            },
             _ => {
                 // Times before the call.
                 let before = |ticks| self.traced.ns(event.enter.saturating_sub(ticks));

@@ -10,15 +10,16 @@ use anyhow::{Context, Result};
 pub struct Server(Child);
 
 impl Server {
-    /// Starts one, for a trace that is not there yet.
+    /// Starts one, for a trace that is not there yet; it may let pages steer the recording.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(trace: &Path) -> Result<Server> {
+    pub fn start(trace: &Path, steers: bool) -> Result<Server> {
         let own = std::env::current_exe().context("cannot find where laggard itself is")?;
         let mut command = Command::new(own);
         command.arg("serve").arg(trace);
         command.args(["--follow", "--until-input-ends"]);
+        command.args(steers.then_some("--steer"));
         // SAFETY: a plain system call between fork and exec.
         unsafe {
             command.pre_exec(|| {

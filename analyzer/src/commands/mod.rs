@@ -25,6 +25,7 @@ mod screen;
 mod serve;
 mod show;
 mod sources;
+mod steer;
 mod traces;
 mod whatif;
 
@@ -52,6 +53,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Info(options) => info::info(&options),
         Command::Dump(options) => dump::dump(&options),
         Command::Serve(options) => serve::serve(&options),
+        Command::Steer(options) => steer::steer(&options),
         Command::Export(options) => export::export(&options),
         Command::Patterns(options) => patterns::patterns(&options),
         Command::WritePages(options) => pages::write(&options.directory),

@@ -69,7 +69,7 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     let recorded = numbered(&directory, before);
     let server = options
         .serve
-        .then(|| followed::Server::start(&recorded))
+        .then(|| followed::Server::start(&recorded, options.steer))
         .transpose()?;
     let status = start(&plan)?;
     let code = exit_code(status);

@@ -89,6 +89,7 @@ fn begin(options: &Serve, job: &dyn Job) -> Result<Begun> {
     let follow = Follow {
         trace: awaited(options, job)?,
         most_bytes: options.follow_mb << 20,
+        steers: options.steer,
         analyze: Box::new(|job, trace, extent| match extent {
             Extent::SoFar => export::analyzed_so_far(job, trace),
             Extent::Whole => export::analyzed(job, trace),
@@ -167,9 +168,11 @@ fn answer(
     ((shares, follow), linked): (Begun, Linked),
     (runtime, ended): (&tokio::runtime::Runtime, Option<Ended>),
 ) -> Result<()> {
+    let mut steers = None;
     let linked = match follow {
         None => linked,
         Some(follow) => {
+            steers = options.steer.then(|| follow.trace.clone());
             let (questions, job, carry) = linked.split();
             runtime.spawn(carry);
             following(follow, job, shares.clone())?;
@@ -187,6 +190,7 @@ fn answer(
         idle: (options.idle > 0.0).then(|| Duration::from_secs_f64(60.0 * options.idle)),
         fan_out: options.fan_out.into(),
         wait: (wait > 0).then(|| Duration::from_secs(wait)),
+        steers,
         ended: ended.unwrap_or_else(|| Ended::listen(runtime)),
     };
     server::serve(runtime, (shares, linked), &served, |address| {

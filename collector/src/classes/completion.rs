@@ -195,7 +195,7 @@ fn outcome(stream: &mut Stream, thread: u32, entry: &Entry, status: &MPI_Status)
     };
     stream.outcome(&Raw {
         operation: posted.operation,
-        flags: posted.flags & !flags::PAUSED,
+        flags: posted.flags & !(flags::PAUSED | flags::PROFILED),
         path,
         group: posted.group,
         send: NOBODY,

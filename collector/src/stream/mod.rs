@@ -5,6 +5,7 @@ mod keyed;
 mod place;
 mod regions;
 mod samples;
+mod steered;
 mod stretches;
 
 use std::io;
@@ -26,9 +27,10 @@ use crate::groups::{self, Group, Kind, Lately, Pes};
 use crate::hash::{FastMap, FastSet};
 use crate::lists::Lists;
 use crate::log;
-use crate::options::FilePer;
+use crate::options::{FilePer, SampleBy};
 use crate::sampling::Wanted;
 use crate::signature::{Half, Lookup, NOBODY, Raw, Signatures};
+use crate::steering;
 use crate::types::TypeSizes;
 use definitions::completes;
 use keyed::Codes;
@@ -36,6 +38,7 @@ use place::Place;
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
 use samples::Samples;
+use steered::Steered;
 use stretches::Stretches;
 
 /// A polling loop stays one record while its tests follow each other within this gap.
@@ -64,6 +67,8 @@ pub struct Settings {
     pub counters: counters::Wanted,
     /// Samples of stretches of computation.
     pub sampling: Option<Wanted>,
+    /// How they are taken if the user wants some later.
+    pub sample_by: SampleBy,
 }
 
 /// A polling loop is one record for this long, so that little is lost if the program is killed.
@@ -111,6 +116,7 @@ pub struct Stream {
     /// `None` if the thread is not sampled.
     samples: Option<Box<Samples>>,
     codes: Codes,
+    steered: Steered,
     /// Number of calls left out while paused.
     skipped: u64,
     /// Number of calls beyond all limits; nothing else is known of them.
@@ -153,6 +159,7 @@ impl Stream {
                 counters,
             ),
             samples: None,
+            steered: Steered::new(settings.depth, settings.sampling, settings.sample_by),
             polling: Polling::default(),
             signatures: Signatures::new(),
             lists: Lists::default(),
@@ -174,6 +181,11 @@ impl Stream {
         });
         if let Some(stream) = stream {
             stream.define_counters(&missing, (settings, thread));
+            if steering::is_on() {
+                stream
+                    .stretches
+                    .end_by_the_time(clock::ticks(steering::LOOK));
+            }
         }
         if let (Some(stream), Some(wanted)) =
             (stream, settings.sampling.filter(|_| settings.records))
@@ -313,6 +325,17 @@ impl Stream {
         self.skipped += 1;
     }
 
+    /// Adds a call without a record to the statistics.
+    pub fn count(&mut self, raw: &Raw, enter: u64, leave: u64) {
+        match self.find_or_make(raw) {
+            Lookup::Known(found) | Lookup::New(found) | Lookup::Fallback { found, .. } => {
+                let statistics = self.signatures.statistics(found);
+                statistics.add(leave.wrapping_sub(enter));
+            }
+            Lookup::Full => self.lost += 1,
+        }
+    }
+
     /// Records a call and adds it to the statistics.
     #[inline(always)]
     pub fn record(&mut self, raw: &Raw, enter: u64, leave: u64) {
@@ -440,7 +463,7 @@ impl Stream {
 
     /// Records a call whose signature never repeats, because the call made an object.
     pub fn record_single(&mut self, signature: Signature, enter: u64, leave: u64) {
-        let paused = signature.flags & flags::PAUSED;
+        let paused = signature.flags & (flags::PAUSED | flags::PROFILED);
         let found = self
             .signatures
             .single(signature.operation, signature.call_path, paused);
@@ -533,7 +556,9 @@ impl Stream {
     #[cold]
     #[inline(never)]
     fn push_after(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
+        let polled = self.polling.leave;
         self.flush_polling(Some(enter));
+        self.write_changes(polled, enter);
         let before = self.stretches.take();
         let inside = self.stretches.take_inside(enter, leave);
         if self.records {
@@ -544,6 +569,7 @@ impl Stream {
             all.extend_from_slice(extensions);
             self.writer.push_extended(&all, enter, leave, signature);
         }
+        self.write_changes(leave, leave);
     }
 
     /// Writes the unsuccessful tests that are not in the trace yet; the `next` record is entered
@@ -656,9 +682,11 @@ impl Stream {
     /// Writes profile and end, and closes the file. `inside`: ticks in calls.
     pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64, inside: u64) {
         let (in_regions, are_left_out) = self.close_regions(inside);
+        let polled = self.polling.leave;
         self.flush_polling(None);
+        self.write_changes(polled, clock::now());
         let processor_ns = self.stretches.processor_ns();
-        self.end_samples();
+        self.stop_samples();
         self.end_counters();
         let profile = self.signatures.profile.entries();
         // Small blocks: the reserve of memory must suffice for one.

@@ -8,8 +8,10 @@ use crate::log;
 use crate::sampling::{Sampler, Wanted};
 
 /// The samples of a location.
+#[derive(Default)]
 pub struct Samples {
-    sampler: Sampler,
+    /// `None`: no more are taken.
+    sampler: Option<Sampler>,
     /// Of stretches that no record tells of yet.
     pending: Taken,
     /// Of the stretch before the looks that are not in the trace yet.
@@ -71,11 +73,8 @@ impl Stream {
             Ok(sampler) => {
                 let way = sampler.way().as_bytes().to_vec();
                 self.properties(&[hz, ("sampled_by", way)]);
-                self.samples = Some(Box::new(Samples {
-                    sampler,
-                    pending: Taken::default(),
-                    before_looks: Taken::default(),
-                }));
+                let samples = self.samples.get_or_insert_with(Box::default);
+                samples.sampler = Some(sampler);
             }
             Err(error) => {
                 log::debug!("no samples are taken: {error}");
@@ -86,12 +85,16 @@ impl Stream {
 
     /// Takes the samples of the stretch that ends now and began at `since`.
     pub(super) fn take_samples(&mut self, since: u64) {
-        let Some(samples) = &mut self.samples else {
+        let Some(Samples {
+            sampler: Some(sampler),
+            pending,
+            ..
+        }) = self.samples.as_deref_mut()
+        else {
             return;
         };
         let (tracer, depth) = (&mut self.tracer, self.depth);
-        let pending = &mut samples.pending;
-        samples.sampler.take(since, |sample, ticks| {
+        sampler.take(since, |sample, ticks| {
             let path = tracer.capture_moment(&sample.moment(), depth.max(1));
             pending.add(path.0, ticks);
             pending.moments.push((path.0, sample.time));
@@ -108,17 +111,18 @@ impl Stream {
     #[cold]
     #[inline(never)]
     pub(super) fn returned_late(&mut self, enter: u64, leave: u64) {
-        if let Some(samples) = &mut self.samples {
+        if let Some(sampler) = self.samples.as_mut().and_then(|s| s.sampler.as_mut()) {
             // The program looks at `errno` after a call.
             // SAFETY: the calling thread's errno.
             unsafe {
                 let errno = libc::__errno_location();
                 let before = *errno;
-                samples.sampler.clear();
+                sampler.clear();
                 *errno = before;
             }
         }
         self.stretches.begin_after(enter, leave);
+        self.look_at_wishes(leave);
     }
 
     /// Looks that are not in the trace yet begin.
@@ -142,14 +146,15 @@ impl Stream {
         }
     }
 
-    /// Says what became of the samples.
-    pub(super) fn end_samples(&mut self) {
-        let Some(samples) = self.samples.take() else {
+    /// Takes no more samples, and says what became of them.
+    pub(super) fn stop_samples(&mut self) {
+        let sampler = self.samples.as_mut().and_then(|s| s.sampler.take());
+        let Some(sampler) = sampler else {
             return;
         };
         let number = |number: u64| number.to_string().into_bytes();
-        self.properties(&[("samples", number(samples.sampler.told))]);
-        let lost = samples.sampler.lost();
+        self.properties(&[("samples", number(sampler.told))]);
+        let lost = sampler.lost();
         if lost > 0 {
             self.properties(&[("samples_lost", number(lost))]);
         }

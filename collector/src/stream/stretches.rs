@@ -171,6 +171,20 @@ impl Stretches {
         stretches
     }
 
+    /// A call at whose end the last reading is older than this counts as a long one, whatever is told.
+    pub fn end_by_the_time(&mut self, oldest: u64) {
+        self.oldest = self.oldest.min(oldest);
+    }
+
+    /// Whether long stretches end with a look for samples, from now on.
+    pub fn sample(&mut self, sampled: bool) {
+        if !self.tells {
+            self.usual[0] = if sampled { self.usual[1] } else { u64::MAX };
+            self.call = self.usual[0];
+            self.least = self.usual[0];
+        }
+    }
+
     /// The shortest stretch that is looked at, ns; `None`: none is.
     pub fn least_ns(&self) -> Option<u64> {
         let ticks = self.usual[0];

@@ -47,6 +47,8 @@ pub mod flags {
     pub const PAUSED: u16 = 1 << 11;
     /// All requests that it completed are of file operations.
     pub const ON_FILES: u16 = 1 << 12;
+    /// With [`PAUSED`]: in the profile all the same.
+    pub const PROFILED: u16 = 1 << 13;
 }
 
 /// One half of a message, or a collective's root and volume.
@@ -100,6 +102,11 @@ impl Signature {
     #[inline]
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag == flag
+    }
+
+    /// Whether its calls are in the profile.
+    pub fn is_profiled(&self) -> bool {
+        !self.has(flags::PART) && (!self.has(flags::PAUSED) || self.has(flags::PROFILED))
     }
 }
 

@@ -18,6 +18,7 @@
 
 mod block;
 pub mod calls;
+mod control;
 mod define;
 mod definitions;
 mod error;
@@ -30,6 +31,10 @@ mod space;
 mod write;
 
 pub use block::*;
+pub use control::{
+    CONTROL_FILE, Change, Control, ControlSlot, DEEPEST, Detail, MOST_HZ, MOST_LEFT_OUT, Wish,
+    create as create_control,
+};
 pub use define::*;
 pub use definitions::{Definitions, Module};
 pub use error::{Damage, DamageKind, Error};

@@ -1,5 +1,5 @@
-//! Maps through which a program writes files, and their replacement if somebody truncates the
-//! file. A store beyond the file's end raises SIGBUS, which would end the program.
+//! Maps through which a program writes files, or reads what may change, and their replacement if
+//! somebody truncates the file. An access beyond the file's end raises SIGBUS, which would end the program.
 //!
 //! The signal's handler calls [`replace`]: the map becomes anonymous memory, and the store goes
 //! on. Data stored from then on is lost.
@@ -13,9 +13,9 @@ use memmap2::MmapMut;
 
 /// A map that outlives its file.
 #[derive(Debug)]
-pub(crate) struct Mapped {
+pub(crate) struct Mapped<M = MmapMut> {
     /// Unmapped after its entry is gone from the list.
-    map: MmapMut,
+    map: M,
     entry: &'static Entry,
 }
 
@@ -65,8 +65,8 @@ fn claim() -> &'static Entry {
     })
 }
 
-impl Mapped {
-    pub(crate) fn new(map: MmapMut) -> Mapped {
+impl<M: Deref<Target = [u8]>> Mapped<M> {
+    pub(crate) fn new(map: M) -> Mapped<M> {
         let entry = claim();
         let start = map.as_ptr().expose_provenance();
         entry.is_cut_off.store(false, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl Mapped {
     }
 }
 
-impl Deref for Mapped {
+impl<M: Deref<Target = [u8]>> Deref for Mapped<M> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -95,7 +95,7 @@ impl DerefMut for Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl<M> Drop for Mapped<M> {
     fn drop(&mut self) {
         // A later map at this address must not be taken for this one.
         self.entry.end.store(0, Ordering::Release);

@@ -99,6 +99,13 @@ impl OpenCall {
         enter.is_some_and(|enter| enter.iter().all(|&byte| byte == 0))
     }
 
+    /// The number of the user's wish that the location follows, see [`Control`](crate::Control).
+    pub fn steered(payload: &[u8]) -> u32 {
+        let bytes = payload.get(BEFORE - size_of::<u64>()..BEFORE);
+        let word = bytes.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+        word.map_or(0, |word| u64::from_le_bytes(word) as u32)
+    }
+
     /// The symmetric address that it waits for.
     pub fn symmetric(&self) -> Option<SymmetricAddress> {
         (self.flags & Self::HAS_ADDRESS != 0).then_some(SymmetricAddress(self.address))
@@ -191,6 +198,15 @@ impl OpenCallSlot {
     /// Notes that the file lacks calls from here on.
     pub fn note_incomplete(&mut self) {
         self.flags |= OpenCall::INCOMPLETE;
+    }
+
+    /// Notes which wish of the user the location follows.
+    pub fn note_steered(&mut self, number: u32) {
+        if !self.block.is_null() {
+            // SAFETY: the word before the open call, in the block's page.
+            unsafe { AtomicU64::from_ptr(self.words.sub(1)) }
+                .store(number.into(), Ordering::Relaxed);
+        }
     }
 
     /// Notes that the call has returned.

@@ -331,6 +331,11 @@ impl Events {
         found.open_call_now().filter(|_| may_be)
     }
 
+    /// The number of the user's wish that a location follows now.
+    pub fn steered(&self, location: usize) -> u32 {
+        self.opened.locations[location].steered_now()
+    }
+
     /// Name of the place of a call path of a location: the line that made a call.
     pub fn place_of(&self, location: usize, call_path: u32) -> &CallPath {
         &self.call_paths[self.path_number(location, call_path) as usize]

@@ -9,9 +9,7 @@
 use std::collections::BTreeMap;
 
 use laggard_trace::calls::{self, GenericType, Shape};
-use laggard_trace::{
-    Decoder, Event, LIMIT_SIZE, LIMIT_WRITE, Location, ProfileEntry, Signature, flags,
-};
+use laggard_trace::{Decoder, Event, LIMIT_SIZE, LIMIT_WRITE, Location, ProfileEntry, Signature};
 
 use crate::clock::ClockMap;
 use crate::input::profile::saturating_sum;
@@ -67,9 +65,9 @@ pub struct Bounds {
 /// The time of a call that is in the profile.
 fn profiled(signature: &Signature, event: &Event) -> u64 {
     let is_user = calls::call(signature.operation).is_none_or(calls::Call::is_user);
-    match signature.flags & (flags::PART | flags::PAUSED) {
-        0 if !is_user => event.leave - event.enter,
-        _ => 0,
+    match signature.is_profiled() && !is_user {
+        true => event.leave - event.enter,
+        false => 0,
     }
 }
 
@@ -196,7 +194,7 @@ impl Bounds {
                         call_path: signature.call_path,
                         enter: event.enter,
                         leave: event.leave,
-                        is_profiled: !signature.has(flags::PAUSED),
+                        is_profiled: signature.is_profiled(),
                     });
                 } else if is_finalize(operation) || is_aside(operation) {
                     note(&mut aside, &signature, profiled(&signature, event));

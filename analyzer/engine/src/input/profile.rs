@@ -40,9 +40,8 @@ fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace
         let Some(signature) = signatures.get(event.signature as usize) else {
             continue;
         };
-        let unprofiled = laggard_trace::flags::PART | laggard_trace::flags::PAUSED;
         let is_user = calls::call(signature.operation).is_some_and(|call| call.is_user());
-        if signature.flags & unprofiled != 0 || signature.operation == 0 || is_user {
+        if !signature.is_profiled() || signature.operation == 0 || is_user {
             continue;
         }
         let (calls, time) = match event.repeated {

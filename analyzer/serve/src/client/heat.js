@@ -1,6 +1,7 @@
 // Run at a glance: ranks by time, the darker the more of one kind of time.
 
 import { ask } from "./connection.js";
+import { onCanvas } from "./pen.js";
 import { change, run, state } from "./state.js";
 import { duration, moment, ticks } from "./units.js";
 
@@ -30,16 +31,13 @@ export async function show() {
 /** Draws the map again, in the colours of now. */
 export function draw() {
   if (shown === null) return;
+  const high = Math.min(24, Math.max(4, Math.floor(320 / shown.rows.length)));
+  onCanvas(canvas, shown.rows.length * high + BOTTOM, (...pen) => paint(...pen, high));
+}
+
+function paint(pen, wide, tall, high) {
   const { rows, width, cells } = shown;
-  const high = Math.min(24, Math.max(4, Math.floor(320 / rows.length)));
-  const [wide, tall] = [canvas.clientWidth, rows.length * high + BOTTOM];
-  const scale = devicePixelRatio;
-  canvas.style.height = `${tall}px`;
-  [canvas.width, canvas.height] = [Math.round(wide * scale), Math.round(tall * scale)];
   const style = getComputedStyle(canvas);
-  const pen = canvas.getContext("2d");
-  pen.scale(scale, scale);
-  pen.font = "12px system-ui, sans-serif";
   const step = (wide - LEFT) / width;
   pen.fillStyle = style.getPropertyValue(`--${shown.metric}`);
   rows.forEach((row, at) => {

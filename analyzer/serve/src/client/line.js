@@ -2,12 +2,15 @@
 
 import { chain } from "./chain.js";
 import { ask } from "./connection.js";
+import { onCanvas } from "./pen.js";
 import { change, pan, run, state, zoom } from "./state.js";
 import { duration, moment, ticks } from "./units.js";
 
 const LEFT = 76;
 const BOTTOM = 20;
 const LANE = 26;
+/** How texts of changes of the recording begin. */
+const CHANGE = "recording: ";
 /** Ranks that are shown at a time. */
 export const LANES = 16;
 const canvas = document.getElementById("line");
@@ -37,15 +40,12 @@ export async function show() {
 /** Draws the time line again, in the colours of now. */
 export function draw() {
   if (shown === null) return;
-  const [wide, tall] = [canvas.clientWidth, shown.lanes.length * LANE + BOTTOM];
-  const scale = devicePixelRatio;
-  canvas.style.height = `${tall}px`;
-  [canvas.width, canvas.height] = [Math.round(wide * scale), Math.round(tall * scale)];
+  onCanvas(canvas, shown.lanes.length * LANE + BOTTOM, paint);
+}
+
+function paint(pen, wide, tall) {
   const style = getComputedStyle(canvas);
   const colours = shown.kinds.map((kind) => style.getPropertyValue(`--${kind}`));
-  const pen = canvas.getContext("2d");
-  pen.scale(scale, scale);
-  pen.font = "12px system-ui, sans-serif";
   pen.textBaseline = "middle";
   const length = shown.until_s - shown.from_s;
   const x = (ns) => LEFT + (Math.min(length, Math.max(0, ns / 1e9)) / length) * (wide - LEFT);
@@ -79,6 +79,10 @@ function drawCalls(pen, lane, top, x, colours) {
   for (const [number, enter, lasted, kind, name] of lane.calls) {
     const [begin, end] = [x(enter), x(enter + lasted)];
     const wide = Math.max(1, end - begin);
+    if (lasted === 0 && shown.texts[name].startsWith(CHANGE)) {
+      drawChange(pen, begin, top);
+      continue;
+    }
     pen.fillStyle = colours[kind];
     pen.fillRect(begin, top + 3, wide, LANE - 7);
     if (state.call && state.call[0] === lane.location && state.call[1] === number) {
@@ -90,6 +94,17 @@ function drawCalls(pen, lane, top, x, colours) {
       pen.fillText(shown.texts[name], begin + 3, top + 10, wide - 6);
     }
   }
+}
+
+/** A change of what is recorded: a flag. */
+function drawChange(pen, at, top) {
+  pen.fillStyle = getComputedStyle(canvas).color;
+  pen.fillRect(at - 0.75, top, 1.5, LANE - 2);
+  pen.beginPath();
+  pen.moveTo(at, top);
+  pen.lineTo(at + 7, top + 4);
+  pen.lineTo(at, top + 8);
+  pen.fill();
 }
 
 function drawParts(pen, lane, top, wide, colours) {

@@ -2,6 +2,7 @@
 
 import { ask, onNews } from "./connection.js";
 import { change, run, state } from "./state.js";
+import { tell as tellRecorded } from "./steer.js";
 import { fill, showFound } from "./tables.js";
 import { duration } from "./units.js";
 
@@ -27,6 +28,7 @@ function tell(news) {
     ["In", (row) => `${row.call} ${row.place}`],
     ["For rank", (row) => row.waits_for ?? "", true],
   ], news.calls);
+  tellRecorded(news);
 }
 
 /** Shows what came; who looks at the end of the run goes on doing so. */

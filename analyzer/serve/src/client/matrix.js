@@ -66,7 +66,10 @@ function draw(answer) {
   svg.dataset.whole = String(answer.whole);
   svg.dataset.cells = String(answer.cells.length);
   const sum = `${value(state.matrix, answer.whole)} in sight`;
-  element("matrix-note").textContent = answer.exact ? sum : `${sum}. Ranks that share a cell count for one host.`;
+  const why = element("of").value === "run"
+    ? "Ranks that share a cell count for one host."
+    : "Not all is known of so much: choose less.";
+  element("matrix-note").textContent = answer.exact ? sum : `${sum}. ${why}`;
   keep("matrix", answer.cells.map(([row, column, sum]) => ({
     from: label(rows, row), to: label(columns, column), [answer.metric]: sum,
   })));
@@ -86,7 +89,15 @@ function choose(answer, row, column) {
 
 export async function show() {
   const hosts = element("by").value === "hosts";
-  const question = { ask: "matrix", metric: state.matrix, hosts, ...(hosts ? {} : part) };
+  const { from, until, first, last } = state;
+  const isPart = element("of").value === "selection";
+  const question = {
+    ask: "matrix",
+    metric: state.matrix,
+    hosts,
+    ...(hosts ? {} : part),
+    ...(isPart ? { selection: { from_s: from, until_s: until, first, last } } : {}),
+  };
   const key = `${run.number} ${JSON.stringify(question)}`;
   element("what").value = state.matrix;
   if (key === asked) return;
@@ -98,6 +109,7 @@ export async function show() {
 
 element("what").addEventListener("change", (event) => change({ matrix: event.target.value }));
 element("by").addEventListener("change", show);
+element("of").addEventListener("change", show);
 element("matrix-all").addEventListener("click", () => {
   part = {};
   show();

@@ -1,5 +1,7 @@
 // What is shown as files: tables as CSV, with the numbers as they were answered, and pictures.
 
+import { svgOf } from "./pen.js";
+
 const told = new Map();
 
 /** Notes the rows of a table or a picture, as objects. */
@@ -79,6 +81,10 @@ export function addButtons() {
     });
   }
   for (const canvas of document.querySelectorAll("canvas[id]")) {
+    button("SVG", canvas, () => {
+      const text = svgOf(canvas, getComputedStyle(document.body).backgroundColor);
+      download(`${canvas.id}.svg`, new Blob([text], { type: "image/svg+xml" }));
+    });
     button("PNG", canvas, () => drawn(`${canvas.id}.png`, canvas));
   }
   for (const svg of document.querySelectorAll("svg[id]")) {

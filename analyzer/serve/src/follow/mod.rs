@@ -11,6 +11,7 @@
 mod now;
 mod pace;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::news::News;
 use crate::share::Share;
 use crate::shares::Shares;
+use crate::steer::Wanted;
 use now::{Looks, Seen};
 use pace::{LOOK, Pace};
 
@@ -54,6 +56,8 @@ pub struct Follow {
     pub most_bytes: u64,
     /// Makes reports.
     pub analyze: Analyze,
+    /// Whether pages may steer the recording.
+    pub steers: bool,
     /// Whoever has started the program knows that it has ended.
     pub has_ended: Arc<AtomicBool>,
 }
@@ -79,6 +83,8 @@ struct Known {
     dead: Vec<u32>,
     /// Locations that are still written.
     running: u64,
+    /// By rank, the number of the user's wish that it follows, if there is one.
+    steered: BTreeMap<u32, u32>,
 }
 
 impl Follow {
@@ -125,6 +131,7 @@ impl Follow {
         let mut looks = Looks::default();
         let mut hangs = hangs(&shares.newest().1);
         let mut lost = None;
+        let mut wanted = Wanted::default();
         // Ranks whose process was gone before the newest share was opened: it has all they wrote.
         let mut gone = Vec::new();
         loop {
@@ -152,7 +159,11 @@ impl Follow {
                 if let Some(lost) = &lost {
                     text = format!("{text} What is shown goes no further: {lost}.");
                 }
+                // Without a control block there is nothing to tell of it.
+                let _ = wanted.read(&self.trace);
                 let news = News {
+                    steers: self.steers,
+                    wanted: wanted.rows(&sum.steered),
                     number,
                     runs: true,
                     end_s: share.events().end_ns() as f64 / 1e9,
@@ -172,13 +183,11 @@ impl Follow {
             let begun = worked();
             gone = sum.dead;
             let analyzes = step == Step::Analyze;
-            match self.open(job, share.report_kept(), analyzes) {
+            match self.open(job, Some(&share), analyzes) {
                 Ok(share) => {
                     hangs = self::hangs(&share);
                     lost = None;
-                    // Agents must have it before anybody is asked about it.
-                    job.reduce_max(&mut [0]);
-                    shares.add(share);
+                    add(job, shares, share);
                 }
                 // Files may be gone, and come again.
                 Err(error) => lost = Some(format!("{error:#}")),
@@ -203,15 +212,15 @@ impl Follow {
     }
 
     /// Opens what is there, and makes a report of it, or keeps the one before. Collective.
-    fn open(&self, job: &dyn Job, report: Option<Arc<Report>>, analyzes: bool) -> Result<Share> {
+    fn open(&self, job: &dyn Job, before: Option<&Share>, analyzes: bool) -> Result<Share> {
         for _ in 0..AGAIN {
             signals::take_lost();
             let events = Events::open_share(job, &self.trace)?;
             let report = match analyzes {
                 true => (self.analyze)(job, &self.trace, Extent::SoFar)?.map(Arc::new),
-                false => report.clone(),
+                false => before.and_then(Share::report_kept),
             };
-            let share = Share::growing(job, events, report)?;
+            let share = Share::growing(job, events, report, before)?;
             // A writer may just have cut its file to its last size.
             let mut lost = [u64::from(signals::take_lost())];
             job.reduce_max(&mut lost);
@@ -231,7 +240,7 @@ impl Follow {
         let own = (0..share.events().locations()).map(|at| share.events().place(at));
         let open = own.filter(|place| !place.is_complete);
         let open = comm::union(job, open.map(|place| place.rank).collect())?;
-        shares.add(share);
+        add(job, shares, share);
         let (number, share) = shares.newest();
         if job.agent() == 0 {
             shares.tell(News {
@@ -241,10 +250,22 @@ impl Follow {
                 locations: share.locations(),
                 text: format!("The program has ended.{}", killed(&open)),
                 hangs: hangs(&share),
-                calls: Vec::new(),
+                ..News::default()
             });
         }
         Ok(())
+    }
+}
+
+/// From now on this share is the newest. The head, which asks, has it after all others. Collective.
+fn add(job: &dyn Job, shares: &Shares, share: Share) {
+    let mut told = [0];
+    if job.agent() == 0 {
+        job.reduce_max(&mut told);
+        shares.add(share);
+    } else {
+        shares.add(share);
+        job.reduce_max(&mut told);
     }
 }
 
@@ -268,6 +289,9 @@ fn known(share: &Share, looks: &mut Looks) -> Known {
         let place = share.events().place(at);
         if place.is_complete {
             continue;
+        }
+        if place.thread == 0 && share.events().steered(at) != 0 {
+            known.steered.insert(place.rank, share.events().steered(at));
         }
         if place.host == here && is_gone(place.pid) {
             known.dead.push(place.rank);
@@ -294,6 +318,7 @@ impl Known {
         self.seen.add(other.seen);
         self.dead.extend(other.dead);
         self.running += other.running;
+        self.steered.extend(other.steered);
     }
 
     /// How the program goes on.

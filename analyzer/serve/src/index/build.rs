@@ -1,10 +1,11 @@
-//! Making an index: one sweep over the calls of each location, and one run of the matching for waits.
+//! Making an index: one sweep over the calls of each location, and one run of the matching for waits. Of a trace
+//! that has grown, the sweep goes on where the one before it ended.
 
 use std::ops::ControlFlow;
 
 use anyhow::Result;
 use laggard_comm::Job;
-use laggard_engine::events::{Events, Joined, TimeClass, Wait};
+use laggard_engine::events::{Events, Joined, Mark, TimeClass, Wait};
 use laggard_patterns::PatternId;
 use laggard_trace::calls::Call;
 use laggard_trace::flags;
@@ -18,41 +19,127 @@ const RECORDS: usize = 200;
 const LEAST: usize = 64;
 const OF_ALL: usize = 1 << 14;
 
-/// Makes the index of this agent's share of a trace. Collective.
+/// Where the sweep over a location goes on, if its file grows: before its last chunk.
+#[derive(Clone, Debug)]
+pub struct Swept {
+    mark: Mark,
+    /// Enter of the first call there.
+    enter: i64,
+    /// Calls that count before it, and their sums.
+    passed: u64,
+    sums: Checkpoint,
+    /// How many checkpoints and marks there were, and the last of these checkpoints.
+    checkpoints: usize,
+    last: Checkpoint,
+    marks: usize,
+}
+
+/// What was known of a location before.
+pub type Before<'b> = (&'b LocationIndex, &'b Swept);
+
+/// Makes the index of this agent's share of a trace. `before` is what is known of its locations already.
+/// Collective.
 ///
 /// # Errors
 /// The matching fails, since a temporary file cannot be written.
-pub fn build(job: &dyn Job, events: &Events) -> Result<Index> {
+pub fn build<'b>(
+    job: &dyn Job,
+    events: &Events,
+    before: impl Fn(usize) -> Option<Before<'b>> + Sync,
+) -> Result<(Index, Vec<Option<Swept>>)> {
     let spent = events.spent_of_share(job);
     let measured: Vec<(i64, i64)> = spent.iter().map(|one| one.measured).collect();
     let locations = measured.into_par_iter().enumerate();
-    let locations = locations.map(|(at, measured)| times(events, at, measured));
+    let locations = locations.map(|(at, measured)| {
+        let grown = before(at).and_then(|before| grown(events, at, measured, before));
+        grown.unwrap_or_else(|| times(events, at, measured))
+    });
+    let (locations, swept) = locations.unzip();
     let mut waits = Waits {
-        locations: locations.collect(),
+        locations,
         most: Vec::new(),
     };
     let least = LEAST.max(OF_ALL / events.placed.len().max(1));
     let most = |at| least.max(events.place(at).records as usize / RECORDS);
     waits.most = (0..events.locations()).map(most).collect();
     events.join_share(job, &mut waits)?;
-    Ok(waits.finish())
+    Ok((waits.finish(), swept))
 }
 
 /// Everything but waiting.
-fn times(events: &Events, at: usize, measured: (i64, i64)) -> LocationIndex {
-    let mut sums = Checkpoint {
+fn times(events: &Events, at: usize, measured: (i64, i64)) -> (LocationIndex, Option<Swept>) {
+    let sums = Checkpoint {
         time: measured.0,
         ..Checkpoint::default()
     };
-    let mut index = LocationIndex {
+    let index = LocationIndex {
         measured,
         checkpoints: vec![sums],
         ..LocationIndex::default()
     };
-    let mut operations = events.operations(at);
-    let mut passed = 0;
+    // Without a begin that must be the same, it never fails.
+    sweep(events, at, index, (Mark::default(), 0, sums), None).unwrap_or_default()
+}
+
+/// The same, from where the sweep before had ended; `None` if times have changed since.
+fn grown(
+    events: &Events,
+    at: usize,
+    measured: (i64, i64),
+    (before, swept): Before,
+) -> Option<(LocationIndex, Option<Swept>)> {
+    // What was measured is cut off at its end, which may be later now.
+    let is_whole = before.measured.0 == measured.0 && swept.sums.time < before.measured.1;
+    let mut checkpoints = before.checkpoints.get(..swept.checkpoints)?.to_vec();
+    *checkpoints.last_mut()? = swept.last;
+    // Waiting is found anew.
+    checkpoints.iter_mut().for_each(|one| one.waiting = 0);
+    let index = LocationIndex {
+        measured,
+        checkpoints,
+        marks: before.marks.get(..swept.marks)?.to_vec(),
+        waits: Vec::new(),
+    };
+    let begin = (swept.mark, swept.passed, swept.sums);
+    match is_whole && begins_alike(events, at, before) {
+        true => sweep(events, at, index, begin, Some(swept.enter)),
+        false => None,
+    }
+}
+
+/// Whether the first calls still have the times that they had: clocks may be known better by now.
+fn begins_alike(events: &Events, at: usize, before: &LocationIndex) -> bool {
+    let mut first = None;
+    let _ = events.operations(at).read_chunk(|operation| {
+        first = Some(operation.enter);
+        ControlFlow::Break(())
+    });
+    first.is_some() && first == before.marks.first().map(|mark| mark.enter)
+}
+
+/// Reads on from a mark, before which so many calls with these sums were. `None` if the first call there
+/// does not begin at `enter`.
+fn sweep(
+    events: &Events,
+    at: usize,
+    mut index: LocationIndex,
+    (mark, mut passed, mut sums): (Mark, u64, Checkpoint),
+    enter: Option<i64>,
+) -> Option<(LocationIndex, Option<Swept>)> {
+    let measured = index.measured;
+    let mut operations = events.operations_from(at, mark);
+    let mut swept = None;
     loop {
         let mark = operations.mark();
+        let mut here = Swept {
+            mark,
+            enter: 0,
+            passed,
+            sums,
+            checkpoints: index.checkpoints.len(),
+            last: *index.checkpoints.last()?,
+            marks: index.marks.len(),
+        };
         let mut first = None;
         let read = operations.read_chunk(|operation| {
             first.get_or_insert(operation.enter);
@@ -76,10 +163,17 @@ fn times(events: &Events, at: usize, measured: (i64, i64)) -> LocationIndex {
                 number: mark.number,
                 chunk: mark.chunk.into(),
             });
+            here.enter = enter;
+        }
+        if swept.is_none() && enter.is_some() && enter != first {
+            return None;
+        }
+        if first.is_some() {
+            swept = Some(here);
         }
         if read.is_none() {
             push(&mut index.checkpoints, sums);
-            return index;
+            return Some((index, swept));
         }
     }
 }

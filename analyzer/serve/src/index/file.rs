@@ -64,7 +64,8 @@ pub fn kept(job: &dyn Job, events: &Events, trace: &Path) -> Result<(Index, Opti
             return Ok((index, Some(place.clone())));
         }
     }
-    let index = build(job, events).context("cannot make the index");
+    let built = build(job, events, |_| None).map(|(index, _)| index);
+    let index = built.context("cannot make the index");
     let index = comm::agree(job, index)?;
     let written = keep(job, &index, key, places)?;
     Ok((index, written))

@@ -10,7 +10,7 @@ mod file;
 use laggard_engine::events::{Mark, TimeClass};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-pub use build::{build, counts, overlap, scaled};
+pub use build::{Swept, build, counts, overlap, scaled};
 pub use file::kept;
 
 /// Calls between two checkpoints.

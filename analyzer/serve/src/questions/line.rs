@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use laggard_engine::events::TimeClass;
 use laggard_overlay::{Filter, Stop, Stopped};
 use laggard_patterns::PatternId;
-use laggard_trace::calls;
-use laggard_trace::flags;
+use laggard_trace::calls::{self, user::STEER};
+use laggard_trace::{Change, Signature, flags};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -112,7 +112,7 @@ impl Line {
                         enter: call.enter,
                         leave: call.leave,
                         kind: 1 + kind(class) as u8,
-                        name: calls::name(signature.operation).to_owned(),
+                        name: name(signature),
                         place: share.events().call_paths[call.call_path as usize].short(),
                     });
                 }
@@ -131,6 +131,15 @@ impl Line {
             parts: times(share, at, &borders(stretch, width), locations, stop)?,
             waits,
         })
+    }
+}
+
+/// The name of a call; a change of the recording says what it is.
+fn name(signature: &Signature) -> String {
+    let is_change = signature.operation == STEER;
+    match Change::of(signature.parameter).filter(|_| is_change) {
+        Some(change) => format!("recording: {}", change.text()),
+        None => calls::name(signature.operation).to_owned(),
     }
 }
 

@@ -56,6 +56,12 @@ pub async fn check(State(server): State<Arc<Server>>, request: Request, next: Ne
     response
 }
 
+/// Whether a page of this server asks, and no other program on its behalf.
+pub fn is_of_a_page(headers: &HeaderMap) -> bool {
+    // Who has passed `check` has no foreign one.
+    headers.contains_key(header::ORIGIN)
+}
+
 /// Whether two texts are the same. Takes as long for each text of the same length.
 fn same(given: &str, token: &str) -> bool {
     let pairs = given.bytes().zip(token.bytes());

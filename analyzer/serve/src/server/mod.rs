@@ -3,6 +3,7 @@
 mod guard;
 mod page;
 mod socket;
+mod steering;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::middleware;
-use axum::routing::get;
+use axum::routing::{get, post};
 use laggard_overlay::{Head, Linked, Members, Stream, Wait, node};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
@@ -39,6 +40,8 @@ pub struct Options {
     pub fan_out: usize,
     /// An agent that takes longer for an answer is left out of it; `None`: all are waited for.
     pub wait: Option<Duration>,
+    /// The trace directory of a program whose recording pages may steer.
+    pub steers: Option<PathBuf>,
     /// … or when this tells.
     pub ended: Ended,
 }
@@ -52,6 +55,7 @@ pub struct Server {
     token: String,
     /// Whether clients come by a port, so that a browser may be led here by a foreign name.
     has_port: bool,
+    steers: Option<PathBuf>,
     clients: Arc<Semaphore>,
     /// Questions that are worked on at a time.
     work: Arc<Semaphore>,
@@ -131,6 +135,7 @@ async fn run(
         head,
         token: guard::token()?,
         has_port: options.socket.is_none(),
+        steers: options.steers.clone(),
         clients: Arc::new(Semaphore::new(CLIENTS)),
         work: Arc::new(Semaphore::new(rayon::current_num_threads().max(2))),
         connected: AtomicUsize::new(0),
@@ -139,6 +144,7 @@ async fn run(
     let router = Router::new()
         .route("/{token}/", get(page::start))
         .route("/{token}/ask", get(socket::upgrade))
+        .route("/{token}/steer", post(steering::steer))
         .route("/{token}/{file}", get(page::file))
         .layer(middleware::from_fn_with_state(server.clone(), guard::check))
         .with_state(server.clone());

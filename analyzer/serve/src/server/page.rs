@@ -9,7 +9,7 @@ const START: &str = include_str!("../client/index.html");
 const STYLE: &str = include_str!("../client/style.css");
 
 /// The modules of the page.
-const MODULES: [(&str, &str); 12] = [
+const MODULES: [(&str, &str); 14] = [
     ("main.js", include_str!("../client/main.js")),
     ("connection.js", include_str!("../client/connection.js")),
     ("state.js", include_str!("../client/state.js")),
@@ -17,8 +17,10 @@ const MODULES: [(&str, &str); 12] = [
     ("heat.js", include_str!("../client/heat.js")),
     ("line.js", include_str!("../client/line.js")),
     ("live.js", include_str!("../client/live.js")),
+    ("steer.js", include_str!("../client/steer.js")),
     ("chain.js", include_str!("../client/chain.js")),
     ("matrix.js", include_str!("../client/matrix.js")),
+    ("pen.js", include_str!("../client/pen.js")),
     ("save.js", include_str!("../client/save.js")),
     ("tree.js", include_str!("../client/tree.js")),
     ("tables.js", include_str!("../client/tables.js")),

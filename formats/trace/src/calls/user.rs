@@ -1,4 +1,4 @@
-//! Operations that are not library calls: regions of the program.
+//! Operations that are not library calls: regions of the program, and changes of the recording.
 //!
 //! In a trace all have one number, [`REGION`], and the parameter identifies the region. A
 //! reader with an operation map gives each mapped region a number of its own. These numbers are
@@ -19,13 +19,26 @@ static ANY: Call = Call {
     shape: Shape::Single,
 };
 
+/// The number of a change that the user made while the program ran: its parameter is a
+/// [`Change`](crate::Change).
+pub const STEER: u16 = 1001;
+
+static CHANGE: Call = Call {
+    number: STEER,
+    name: "laggard_steer",
+    generic: GenericType::Setup,
+    shape: Shape::Single,
+};
+
 /// Mapped operations, by number.
 static NAMED: RwLock<Vec<&'static Call>> = RwLock::new(Vec::new());
 
 /// The operation with this number, if it is a region of the program.
 pub fn call(number: u16) -> Option<&'static Call> {
-    if number == REGION {
-        return Some(&ANY);
+    match number {
+        REGION => return Some(&ANY),
+        STEER => return Some(&CHANGE),
+        _ => {}
     }
     let at = usize::from(number).checked_sub(NUMBERS)?;
     let named = NAMED.read().ok()?;

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -61,6 +62,8 @@ pub struct Location {
     verdicts: OnceLock<Box<[AtomicU8]>>,
     /// End of the last block in the file, bytes.
     used: u64,
+    /// The node file in which it is, and where it begins there.
+    pub(crate) within: Option<(PathBuf, u64)>,
 }
 
 /// Walks over a file whose writer is faster.
@@ -191,6 +194,7 @@ impl Location {
             damage: Vec::new(),
             verdicts: OnceLock::new(),
             used: 0,
+            within: None,
         };
         location.walk();
         location.definitions.shrink();
@@ -249,21 +253,36 @@ impl Location {
     /// The call that is open now: the process may still write the file. `None` if it is in no call,
     /// or enters and leaves calls all the time.
     pub fn open_call_now(&self) -> Option<OpenCall> {
+        self.first_block_now(OpenCall::read)?
+    }
+
+    /// The number of the user's wish that the location follows now, see [`Control`](crate::Control); 0:
+    /// as it was started.
+    pub fn steered_now(&self) -> u32 {
+        self.first_block_now(OpenCall::steered).unwrap_or(0)
+    }
+
+    /// What the payload of the first block says now, if it is one of an open call.
+    fn first_block_now<T>(&self, says: impl Fn(&[u8]) -> T) -> Option<T> {
         const BEGIN: usize = size_of::<FileHeader>() + BLOCK_HEADER;
         // The first block of the file, if it has one.
         const END: usize = BEGIN + OpenCall::PAYLOAD;
         let mut copy = [0; END];
         let first = match &self.bytes {
             Bytes::Owned(..) => {
-                let (mut file, _) = open_file(&self.path).ok()?;
-                file.read_exact(&mut copy).ok()?;
+                let (path, begin) = match &self.within {
+                    Some((node, begin)) => (node, *begin),
+                    None => (&self.path, 0),
+                };
+                let (file, _) = open_file(path).ok()?;
+                file.read_exact_at(&mut copy, begin).ok()?;
                 &copy[..]
             }
             mapped => mapped.get().get(..END)?,
         };
         let header = header_at(first, size_of::<FileHeader>())?;
         let is_one = header.magic == BLOCK_MAGIC && header.kind == BlockKind::OpenCall as u16;
-        OpenCall::read(&first[BEGIN..]).filter(|_| is_one)
+        is_one.then(|| says(&first[BEGIN..]))
     }
 
     /// The records of a chunk, straight from the mapped file.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use laggard_report::{Anomaly, AnomalySeverity};
+use laggard_trace::calls::user::STEER;
 use laggard_trace::{
-    DamageKind, LIMIT_INTERNAL, LIMIT_PAUSED, LIMIT_REGIONS, LIMIT_SIZE, LIMIT_WRITE, Location,
-    calls,
+    Change, DamageKind, LIMIT_INTERNAL, LIMIT_PAUSED, LIMIT_REGIONS, LIMIT_SIZE, LIMIT_WRITE,
+    Location, calls,
 };
 
 /// Anomalies of one location's file.
@@ -46,6 +47,30 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
     if let Some(why) = property("not_sampled") {
         let detail = format!("no samples could be taken: {why}");
         add("not_sampled", AnomalySeverity::Warning, 1, detail);
+    }
+    if let Some(why) = property("not_steered") {
+        let detail = format!("laggard steer could not reach the recording: {why}");
+        add("not_steered", AnomalySeverity::Info, 1, detail);
+    }
+    let signatures = location.definitions.signatures().iter();
+    let changes = signatures.filter(|signature| signature.operation == STEER);
+    let changes: Vec<Change> = changes
+        .filter_map(|one| Change::of(one.parameter))
+        .collect();
+    if !changes.is_empty() {
+        let detail = "the recording was changed while it went on, by laggard steer: laggard dump tells \
+            when, as laggard_steer";
+        add("steered", AnomalySeverity::Info, 1, detail.to_owned());
+    }
+    if changes.contains(&Change::Refused) {
+        let detail = "a change of the recording made no sense, or the file control was cut off: it \
+            went on as before";
+        add(
+            "steering_refused",
+            AnomalySeverity::Warning,
+            1,
+            detail.to_owned(),
+        );
     }
     for why in location.definitions.properties("not_counted") {
         let detail = format!("a counter is missing: {why}");
@@ -106,7 +131,7 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         );
     }
     if end.limits & LIMIT_PAUSED != 0 {
-        let detail = "the recording was paused for some time or throughout: calls meanwhile are not \
+        let detail = "the recording was paused for some time or throughout, or left calls out: these are not \
             judged, and only those that other ranks' calls may match are in the trace";
         add("paused", AnomalySeverity::Info, 1, detail.to_owned());
     }

@@ -105,6 +105,8 @@ impl NodeFile {
             source,
         })?;
         let mut location = Location::from_source(&path, bytes)?;
+        let begin = place.parts.first();
+        location.within = begin.map(|&(begin, _)| (self.path.clone(), begin));
         if place.is_cut {
             location.damage.push(Damage {
                 offset: place.size(),

@@ -1,0 +1,57 @@
+// What is recorded of a program that runs: what is wanted by now, and a form where the server allows to change it.
+
+import { fill } from "./tables.js";
+
+const form = document.getElementById("steer");
+const said = document.getElementById("steered");
+
+/** Shows what the server tells of it. */
+export function tell(news) {
+  form.hidden = !(news.steers && news.runs);
+  document.getElementById("recording").hidden = form.hidden && news.wanted.length === 0;
+  document.getElementById("wanted").hidden = news.wanted.length === 0;
+  fill("wanted", [
+    ["Ranks", (row) => row.ranks],
+    ["Recorded", (row) => row.wish],
+    ["Not heard yet by", (row) => row.unheard],
+  ], news.wanted);
+}
+
+/** Ranges of ranks, of a text as 0-3,8. */
+function ranges(text) {
+  const parts = text.split(",").map((part) => part.trim().split("-").map(Number));
+  return parts.map(([first, last]) => [first, last ?? first]);
+}
+
+/** What the form asks for. */
+function wish() {
+  const text = (name) => form.elements[name].value.trim();
+  const made = {};
+  if (text("ranks") !== "") made.ranks = ranges(text("ranks"));
+  if (text("detail") === "as_started") made.as_started = true;
+  else if (text("detail") !== "") made.detail = text("detail");
+  if (text("depth") !== "") made.depth = Number(text("depth"));
+  if (text("hz") !== "") made.sample_hz = Number(text("hz"));
+  const calls = (name) => text(name).split(",").map((call) => call.trim()).filter((call) => call !== "");
+  if (text("leave") !== "") made.leave_out = calls("leave");
+  if (text("take") !== "") made.take_in = calls("take");
+  return made;
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  try {
+    const answer = await fetch("steer", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(wish()),
+    });
+    const { ranks, error } = await answer.json();
+    said.textContent = error ?? `Asked of ${ranks} ${ranks === 1 ? "rank" : "ranks"}.`;
+    said.dataset.state = error ? "refused" : "done";
+    if (!error) form.reset();
+  } catch {
+    said.textContent = "laggard does not answer";
+    said.dataset.state = "refused";
+  }
+});

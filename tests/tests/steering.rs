@@ -1,0 +1,465 @@
+//! `laggard steer`: a recording is paused and changed while its program runs, and nobody else can do that.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use laggard_tests::browser::Browser;
+use laggard_tests::process;
+use laggard_tests::product::{Bench, TIMEOUT};
+use laggard_tests::report::Report;
+use laggard_tests::served::{PATIENCE, client, hear, start, status};
+use serde_json::Value;
+
+const RANKS: u32 = 3;
+
+/// A program that works in rounds until it is told to end.
+struct Running {
+    bench: Bench,
+    program: Child,
+    file: PathBuf,
+}
+
+impl Running {
+    /// `prepare` may put something into the trace directory before it starts.
+    fn new(test: &str, env: &[(&str, &str)], prepare: impl FnOnce(&Path)) -> Running {
+        let bench = Bench::beside(test);
+        let program = bench.compile("attacks/goes_on.c", &[], &[]);
+        prepare(&bench.path("trace"));
+        let file = bench.path("told");
+        let words = [program.as_os_str(), file.as_os_str(), OsStr::new("ends")];
+        let mut run = bench.traced(RANKS, &words, "trace");
+        for (name, value) in env {
+            run = run.env(name, *value);
+        }
+        let mut command = run.command();
+        command.stdout(Stdio::null());
+        command.stderr(fs::File::create(bench.path("stderr")).expect("a file"));
+        let program = command.spawn().expect("a launcher");
+        let mut running = Running {
+            bench,
+            program,
+            file,
+        };
+        let begun = Instant::now();
+        let says_all = |bench: &Bench| {
+            let mut info = Command::new(&bench.command);
+            let info = info.arg("info").arg(bench.path("trace")).output();
+            let text = info.expect("the command").stdout;
+            String::from_utf8_lossy(&text).contains("Locations  3")
+        };
+        while !says_all(&running.bench) {
+            assert!(begun.elapsed() < PATIENCE);
+            assert!(running.program.try_wait().expect("a child").is_none());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        running
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.bench.path("trace")
+    }
+
+    /// What the command says, and how it ends.
+    fn steer(&self, options: &[&str]) -> process::Outcome {
+        let mut command = Command::new(&self.bench.command);
+        command.arg("steer").arg(self.trace()).args(options);
+        command.args(["--wait", "30"]);
+        process::run(&mut command, TIMEOUT, &self.bench.path("steer"))
+    }
+
+    #[track_caller]
+    fn steers(&self, options: &[&str], says: &str) {
+        let outcome = self.steer(options).expect_success();
+        assert_eq!(outcome.stdout.trim_end(), says, "{outcome}");
+    }
+
+    /// Some more rounds pass.
+    fn goes_on(&self) {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+
+    /// Lets the program end; returns what is in its trace.
+    fn ends(mut self) -> Ended {
+        fs::write(&self.file, "").expect("a file");
+        assert!(self.program.wait().expect("a child").success());
+        let path = self.bench.path("report.json");
+        let outcome = self
+            .bench
+            .analyze(&self.trace(), 1, &path, &["--all", "-q"]);
+        outcome.expect_orderly().expect_success();
+        Ended {
+            stderr: fs::read_to_string(self.bench.path("stderr")).expect("a file"),
+            calls: self.bench.dump(&self.trace()),
+            report: Report::parse(&fs::read_to_string(&path).expect("a report")).expect("a report"),
+            running: self,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Best effort: a test that failed.
+        if matches!(self.program.try_wait(), Ok(None)) {
+            // SAFETY: sends a signal to a child that has not been waited for.
+            unsafe { libc::kill(self.program.id() as i32, libc::SIGTERM) };
+            let _ = self.program.wait();
+        }
+    }
+}
+
+/// What is in the trace of a program that has ended.
+struct Ended {
+    running: Running,
+    calls: String,
+    report: Report,
+    stderr: String,
+}
+
+impl Ended {
+    /// What a rank was told, in order.
+    fn changes(&self, rank: u32) -> Vec<&str> {
+        let begin = format!("{rank}/0 ");
+        let lines = self.calls.lines().filter(|line| line.starts_with(&begin));
+        let changes = lines.filter_map(|line| Some(line.split_once("laggard_steer")?.1.trim()));
+        changes.collect()
+    }
+}
+
+#[test]
+fn what_a_rank_is_told_is_in_its_trace() {
+    let running = Running::new("steer-all", &[], |_| ());
+    running.goes_on();
+    running.steers(&[], "nothing was changed since the program was started");
+    running.steers(&["--pause"], "ranks 0-2: paused");
+    running.goes_on();
+    running.steers(&["--resume"], "ranks 0-2: trace");
+    running.goes_on();
+    running.steers(
+        &["--profile", "--rank", "1"],
+        "rank 1: profile only\nranks 0, 2: trace",
+    );
+    running.steers(
+        &["--depth", "1", "--rank", "1"],
+        "rank 1: profile only, call paths of 1 at most\nranks 0, 2: trace",
+    );
+    running.steers(&["--as-started"], "ranks 0-2: as it was started");
+    let ended = running.ends();
+    assert_eq!(
+        ended.changes(0),
+        ["paused", "trace", "calls as it was started"]
+    );
+    assert_eq!(
+        ended.changes(1),
+        [
+            "paused",
+            "trace",
+            "profile only",
+            "call paths of 1 at most",
+            "calls as it was started",
+            "depth of call paths as it was started"
+        ]
+    );
+    let report = &ended.report;
+    assert_eq!(report.anomaly("steered"), 3);
+    assert_eq!(report.anomaly("paused"), 3);
+    // All partners are found, whatever was left out.
+    for unmatched in [
+        "unmatched_send",
+        "unmatched_receive",
+        "incomplete_collective",
+    ] {
+        assert_eq!(report.anomaly(unmatched), 0, "{unmatched}");
+    }
+    assert_eq!(
+        report.anomaly("steering_refused") + report.anomaly("not_steered"),
+        0
+    );
+    assert_eq!(ended.stderr, "");
+}
+
+/// What is lost while recording is paused is nobody's: here rank 1 is late in every round.
+#[test]
+fn what_was_paused_is_not_judged() {
+    let running = Running::new("steer-judged", &[("LAGGARD_PAUSED", "1")], |_| ());
+    running.goes_on();
+    running.goes_on();
+    let judged = |running: Running| {
+        let report = running.ends().report;
+        let late = report.metrics.get("wait_at_barrier");
+        late.map_or(0.0, |metric| metric.total_s)
+    };
+    assert_eq!(judged(running), 0.0);
+    let running = Running::new("steer-judged", &[("LAGGARD_PAUSED", "1")], |_| ());
+    running.steers(&["--resume"], "ranks 0-2: trace");
+    running.goes_on();
+    running.goes_on();
+    assert!(judged(running) > 0.1);
+}
+
+#[test]
+fn calls_are_left_out_by_name() {
+    let running = Running::new("steer-names", &[], |_| ());
+    running.steers(
+        &["--leave-out", "MPI_Barrier,MPI_Bcast"],
+        "ranks 0-2: without MPI_Barrier, without MPI_Bcast",
+    );
+    running.goes_on();
+    running.steers(
+        &["--take-in", "MPI_Barrier"],
+        "ranks 0-2: without MPI_Bcast",
+    );
+    let why = running.steer(&["--leave-out", "MPI_Nothing"]);
+    assert!(why.stderr.contains("no call is named MPI_Nothing"), "{why}");
+    let why = running.steer(&["--pause", "--ranks", "2-3"]);
+    assert!(
+        why.stderr.contains("there is no rank 3: the run has 3"),
+        "{why}"
+    );
+    let ended = running.ends();
+    assert_eq!(
+        ended.changes(2),
+        [
+            "without MPI_Barrier",
+            "without MPI_Bcast",
+            "with MPI_Barrier"
+        ]
+    );
+    assert_eq!(ended.report.anomaly("incomplete_collective"), 0);
+    let over = ended.running.steer(&["--pause"]);
+    assert_eq!(over.code, Some(1), "{over}");
+    assert!(over.stderr.contains("the program has ended"), "{over}");
+}
+
+#[test]
+fn ranks_that_share_a_file_hear_it() {
+    let running = Running::new("steer-node", &[("LAGGARD_FILE_PER", "node")], |_| ());
+    running.steers(&["--pause", "--rank", "2"], "rank 2: paused");
+    let ended = running.ends();
+    assert_eq!(ended.changes(2), ["paused"]);
+    assert!(ended.changes(1).is_empty());
+}
+
+#[test]
+fn samples_begin_and_end() {
+    let running = Running::new("steer-samples", &[], |_| ());
+    running.steers(&["--sample", "1000"], "ranks 0-2: 1000 samples per second");
+    running.goes_on();
+    running.goes_on();
+    running.steers(&["--sample", "0"], "ranks 0-2: no samples");
+    let ended = running.ends();
+    assert_eq!(ended.changes(1), ["1000 samples per second", "no samples"]);
+    assert_eq!(ended.report.anomaly("not_sampled"), 0);
+}
+
+/// Whatever stands where the block should be, the program runs, and its trace says why it was not steered.
+#[test]
+fn a_hostile_block_is_refused() {
+    type Prepare = fn(&Path);
+    let hostile: [(&str, Prepare, &str); 6] = [
+        (
+            "nonsense",
+            |control| fs::write(control, [7; 9000]).expect("a file"),
+            "no control block",
+        ),
+        (
+            "empty",
+            |control| fs::write(control, "").expect("a file"),
+            "no control block",
+        ),
+        (
+            "directory",
+            |control| fs::create_dir(control).expect("it"),
+            "no regular file",
+        ),
+        (
+            "link",
+            |control| symlink("/etc/passwd", control).expect("a link"),
+            "no regular file",
+        ),
+        (
+            "pipe",
+            |control| {
+                let made = Command::new("mkfifo").arg(control).status();
+                assert!(made.expect("mkfifo").success());
+            },
+            "no regular file",
+        ),
+        (
+            "open",
+            |control| {
+                fs::write(control, [0; 8192]).expect("a file");
+                fs::set_permissions(control, fs::Permissions::from_mode(0o666)).expect("a mode");
+            },
+            "others may write it",
+        ),
+    ];
+    for (name, prepare, why) in hostile {
+        let running = Running::new("steer-hostile", &[], |trace| {
+            fs::create_dir_all(trace).expect("a directory");
+            prepare(&trace.join("control"));
+        });
+        let refused = running.steer(&["--pause"]);
+        assert_eq!(refused.code, Some(1), "{name}: {refused}");
+        let ended = running.ends();
+        assert_eq!(ended.report.anomaly("not_steered"), 3, "{name}");
+        assert!(ended.stderr.contains(why), "{name}: {}", ended.stderr);
+        assert!(ended.changes(0).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_block_that_breaks_changes_nothing() {
+    let running = Running::new("steer-breaks", &[], |_| ());
+    let control = running.trace().join("control");
+    // A number, and no wish that belongs to it.
+    let file = fs::File::options().write(true).open(&control).expect("it");
+    use std::os::unix::fs::FileExt;
+    file.write_all_at(&[9; 64], 4096 + 256 + 8)
+        .expect("written");
+    file.write_all_at(&2u64.to_le_bytes(), 4096 + 256)
+        .expect("written");
+    running.goes_on();
+    file.set_len(0).expect("cut off");
+    running.goes_on();
+    let why = running.steer(&["--pause"]);
+    assert!(why.stderr.contains("no control block"), "{why}");
+    let ended = running.ends();
+    let refused = "a change that makes no sense was refused";
+    assert!(ended.changes(1).contains(&refused));
+    assert_eq!(ended.report.anomaly("steering_refused"), 3);
+    assert_eq!(ended.report.anomaly("paused"), 0);
+}
+
+/// The status of a request, and the answer.
+fn post(address: &str, lines: &str, body: &str) -> (u16, String) {
+    let rest = address.strip_prefix("http://").expect("an address");
+    let (authority, path) = rest.split_once('/').expect("a path");
+    let mut stream = TcpStream::connect(authority).expect("a server");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let length = body.len();
+    let text = format!(
+        "POST /{path}steer HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nContent-Length: {length}\r\n{}\r\n{body}",
+        lines.replace("HERE", authority)
+    );
+    stream.write_all(text.as_bytes()).expect("it listens");
+    let mut bytes = Vec::new();
+    // A server may close at once what it does not want.
+    let _ = stream.read_to_end(&mut bytes);
+    let answer = String::from_utf8_lossy(&bytes).into_owned();
+    (status(&answer), answer)
+}
+
+/// Waits until something is so on the page.
+#[track_caller]
+fn settle(browser: &mut Browser, condition: &str) {
+    let begun = Instant::now();
+    while browser.value(condition) != true {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{condition}: {:?}",
+            browser.complaints()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+const OWN: &str = "Origin: http://HERE\r\nContent-Type: application/json\r\n";
+
+#[test]
+fn the_page_steers_where_the_user_allows_it() {
+    let running = Running::new("steer-page", &[], |_| ());
+    let (mut reader, address) = start(&running.bench, &["-q", "--follow"]);
+    let pause = r#"{"detail": "paused", "ranks": [[1, 1]]}"#;
+    assert_eq!(post(&address, OWN, pause).0, 404);
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(reader.id() as i32, libc::SIGINT) };
+    reader.wait().expect("a child");
+    let (mut server, address) = start(&running.bench, &["-q", "--follow", "--steer"]);
+    for lines in [
+        "Content-Type: application/json\r\n",
+        "Origin: http://HERE\r\nContent-Type: text/plain\r\n",
+        "Origin: https://example.org\r\nContent-Type: application/json\r\n",
+        "Origin: null\r\nContent-Type: application/json\r\n",
+    ] {
+        assert_eq!(post(&address, lines, pause).0, 403, "{lines}");
+    }
+    let stranger = address.replace(address.rsplit('/').nth(1).expect("a token"), "0");
+    assert_eq!(post(&stranger, OWN, pause).0, 404);
+    for nonsense in [
+        "",
+        "{",
+        r#"{"file": "x"}"#,
+        r#"{"depth": 300}"#,
+        r#"{"ranks": [[0, 9]]}"#,
+    ] {
+        let (code, answer) = post(&address, OWN, nonsense);
+        assert_eq!(code, 400, "{answer}");
+    }
+    let huge = format!(r#"{{"leave_out": ["{}"]}}"#, "x".repeat(20_000));
+    assert_eq!(post(&address, OWN, &huge).0, 413);
+    let (code, answer) = post(&address, OWN, pause);
+    assert_eq!(code, 200, "{answer}");
+    assert!(answer.ends_with(r#"{"ranks":1}"#), "{answer}");
+    let mut client = client(&address);
+    let begun = Instant::now();
+    loop {
+        let heard: Value = serde_json::from_str(&hear(&mut client)).expect("JSON");
+        let news = &heard["news"];
+        assert_eq!(news["steers"], true);
+        let row = &news["wanted"][0];
+        if row["ranks"] == "rank 1" && row["wish"] == "paused" && row["unheard"] == "" {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{heard}");
+    }
+    let mut browser = Browser::start(&running.bench.dir);
+    browser.visit(&address);
+    settle(
+        &mut browser,
+        "document.getElementById('steer').hidden === false",
+    );
+    browser.value(
+        "(() => {
+            const form = document.getElementById('steer');
+            form.elements.ranks.value = '0, 2';
+            form.elements.detail.value = 'profile';
+            form.elements.leave.value = 'MPI_Barrier';
+            form.requestSubmit();
+        })()",
+    );
+    settle(
+        &mut browser,
+        "document.getElementById('steered').dataset.state === 'done'",
+    );
+    settle(
+        &mut browser,
+        "document.getElementById('wanted').textContent.includes('profile only, without MPI_Barrier')",
+    );
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve");
+    fs::create_dir_all(&directory).expect("a directory");
+    fs::write(directory.join("steer.png"), browser.picture(1200)).expect("a picture");
+    browser.value(
+        "(() => {
+            const form = document.getElementById('steer');
+            form.elements.leave.value = 'MPI_Nothing';
+            form.requestSubmit();
+        })()",
+    );
+    settle(
+        &mut browser,
+        "document.getElementById('steered').textContent.includes('no call is named MPI_Nothing')",
+    );
+    drop(browser);
+    // SAFETY: as above.
+    unsafe { libc::kill(server.id() as i32, libc::SIGINT) };
+    server.wait().expect("a child");
+    let ended = running.ends();
+    assert_eq!(ended.changes(1), ["paused"]);
+    assert_eq!(ended.changes(0), ["profile only", "without MPI_Barrier"]);
+}
