@@ -8,6 +8,8 @@ A description has one item a line:
     thread LOCATION RANK       one more location of a rank
     metrics LOCATION RANK      a location that is no thread
     region NAME FILE LINE      a function of the program; calls of MPI need none
+    construct NAME KIND FILE LINE    a region of OpenMP, see `CONSTRUCTS`
+    team NAME LOCATIONS        a team of threads, with commas
     context NAME REGION FILE LINE [PARENT]    a calling context
     comm NAME RANKS [PARENT]   a communicator: ranks with commas; `world` is there
     self NAME                  a communicator of each process alone
@@ -31,6 +33,23 @@ import _otf2 as otf2
 NOTHING = 2**32 - 1
 NOWHERE = 2**64 - 1
 CPU_THREAD, METRIC = 1, 3
+CONSTRUCTS = {
+    "parallel": otf2.REGION_ROLE_PARALLEL,
+    "for": otf2.REGION_ROLE_LOOP,
+    "sections": otf2.REGION_ROLE_SECTIONS,
+    "barrier": otf2.REGION_ROLE_BARRIER,
+    "implicit_barrier": otf2.REGION_ROLE_IMPLICIT_BARRIER,
+    "critical": otf2.REGION_ROLE_CRITICAL,
+    "critical_sblock": otf2.REGION_ROLE_CRITICAL_SBLOCK,
+    "ordered": otf2.REGION_ROLE_ORDERED,
+    "ordered_sblock": otf2.REGION_ROLE_ORDERED_SBLOCK,
+    "task": otf2.REGION_ROLE_TASK,
+    "create_task": otf2.REGION_ROLE_TASK_CREATE,
+    # As one adapter of Score-P has it.
+    "taskwait": otf2.REGION_ROLE_BARRIER,
+    "omp_set_lock": otf2.REGION_ROLE_WRAPPER,
+    "omp_unset_lock": otf2.REGION_ROLE_WRAPPER,
+}
 COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
 
 
@@ -44,6 +63,8 @@ class Archive:
         self.locations = []
         self.strings = {"": 0}
         self.regions = {}
+        self.constructs = {}
+        self.teams = []
         self.contexts = {}
         self.groups = []
         self.named_groups = {}
@@ -67,6 +88,13 @@ class Archive:
 
     def window(self, name):
         return [window[0] for window in self.windows].index(name)
+
+    def team(self, name):
+        return len(self.comms) + [team[0] for team in self.teams].index(name)
+
+    def of_teams(self):
+        """The locations of all teams."""
+        return sorted({location for _, members in self.teams for location in members})
 
     def group(self, kind, members):
         self.groups.append((kind, [int(member) for member in members]))
@@ -119,6 +147,16 @@ def region(archive, words):
     return [archive.region(words[0])]
 
 
+def in_team(archive, words):
+    """TEAM [CREATOR GENERATION]"""
+    return [archive.team(words[0]), *map(int, words[1:])]
+
+
+def openmp(archive, words):
+    """NUMBERS"""
+    return [otf2.PARADIGM_OPENMP, *map(int, words)]
+
+
 def context(archive, words):
     return [archive.contexts[words[0]][0], *map(int, words[1:])]
 
@@ -154,7 +192,16 @@ EVENTS = {
     "request_lock": ("RmaRequestLock", on_window),
     "lock": ("RmaAcquireLock", on_window),
     "unlock": ("RmaReleaseLock", on_window),
-    "fork": ("ThreadFork", numbers),
+    "fork": ("ThreadFork", openmp),
+    "join": ("ThreadJoin", openmp),
+    "team_begin": ("ThreadTeamBegin", in_team),
+    "team_end": ("ThreadTeamEnd", in_team),
+    "acquire": ("ThreadAcquireLock", openmp),
+    "release": ("ThreadReleaseLock", openmp),
+    "task_create": ("ThreadTaskCreate", in_team),
+    "task_switch": ("ThreadTaskSwitch", in_team),
+    "task_complete": ("ThreadTaskComplete", in_team),
+    "thread_create": ("ThreadCreate", numbers),
     "program_begin": ("ProgramBegin", program),
     "program_end": ("ProgramEnd", numbers),
 }
@@ -184,6 +231,15 @@ def take(archive, words):
         archive.locations.append(tuple(map(int, rest)))
     elif what == "region":
         archive.regions[rest[0]] = (len(archive.regions), rest[1], int(rest[2]))
+    elif what == "construct":
+        name, kind, source, line = rest
+        archive.regions[name] = (len(archive.regions), source, int(line))
+        words = kind.replace("_", " ")
+        is_call = kind.startswith("omp_")
+        shown = kind if is_call else f"!$omp {words} @{source}:{line}"
+        archive.constructs[name] = (shown, CONSTRUCTS[kind])
+    elif what == "team":
+        archive.teams.append((rest[0], [int(member) for member in rest[1].split(",")]))
     elif what == "context":
         parent = archive.contexts[rest[4]][0] if rest[4:] else NOTHING
         at = archive.region(rest[1]), rest[2], int(rest[3]), parent
@@ -215,10 +271,13 @@ def write_global(archive, writer):
         archive.string("MPI_COMM_WORLD" if name == "world" else name)
     for _, source, *_ in archive.regions.values():
         archive.string(source)
+    for shown, _ in archive.constructs.values():
+        archive.string(shown)
     for _, _, source, *_ in archive.contexts.values():
         archive.string(source)
     for window in archive.windows:
         archive.string(window[0])
+    archive.string("OpenMP")
     put("ClockProperties", archive.resolution, min(times), max(times) - min(times), NOWHERE)
     for text, number in archive.strings.items():
         put("String", number, text)
@@ -234,8 +293,10 @@ def write_global(archive, writer):
             if ("lost", number) not in archive.options:
                 put("Location", number, process, kind, count, rank)
     for name, (number, source, line) in archive.regions.items():
-        name, source = archive.string(name), archive.string(source)
         role, paradigm = otf2.REGION_ROLE_FUNCTION, otf2.PARADIGM_USER
+        if name in archive.constructs:
+            (name, role), paradigm = archive.constructs[name], otf2.PARADIGM_OPENMP
+        name, source = archive.string(name), archive.string(source)
         if ("odd",) in archive.options:
             role, paradigm = 201, 202
         put("Region", number, name, name, 0, role, paradigm, 0, source, line, line)
@@ -246,6 +307,15 @@ def write_global(archive, writer):
         for number, (kind, members) in enumerate(archive.groups):
             if kind != COMM_LOCATIONS or ("no_locations",) not in archive.options:
                 put("Group", number, 0, kind, otf2.PARADIGM_MPI, 0, members)
+    groups = len(archive.groups)
+    if archive.teams:
+        everyone = archive.of_teams()
+        put("Group", groups, 0, COMM_LOCATIONS, otf2.PARADIGM_OPENMP, 0, everyone)
+    for number, (_, members) in enumerate(archive.teams):
+        members = [everyone.index(member) for member in members]
+        put("Group", groups + 1 + number, 0, COMM_GROUP, otf2.PARADIGM_OPENMP, 0, members)
+        comm = len(archive.comms) + number
+        put("Comm", comm, archive.string("OpenMP"), groups + 1 + number, NOTHING, 0)
     for number, (name, group, parent, other) in enumerate(archive.comms):
         name = archive.string("MPI_COMM_WORLD" if name == "world" else name)
         if other is None:

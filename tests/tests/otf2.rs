@@ -4,6 +4,8 @@
 mod damaged;
 #[path = "otf2/scalasca.rs"]
 mod scalasca;
+#[path = "otf2/threads.rs"]
+mod threads;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -355,7 +357,7 @@ fn archives_are_exported() {
     let (mut archive, _) = patterns();
     // Records without use for the analysis.
     for rank in [0, 1] {
-        archive.event(rank, 100 * PERIOD, "fork 1 2");
+        archive.event(rank, 100 * PERIOD, "thread_create 4294967295 0");
     }
     let anchor = archive.write(&bench, "archive");
     let report = Report::parse(&bench.analyze_all(&anchor)).expect("a report");
@@ -388,7 +390,7 @@ fn archives_are_exported() {
             "Enter",
             "Leave",
             "CallingContext",
-            "ThreadFork",
+            "ThreadCreate",
             "MpiCollectiveBegin",
             "ProgramEnd",
             "RmaRequestLock",

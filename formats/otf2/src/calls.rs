@@ -1,5 +1,6 @@
 //! Converts events to calls: regions entered and left, and the events inside them.
 
+mod threads;
 mod within;
 
 use laggard_trace::calls::number;
@@ -7,6 +8,7 @@ use laggard_trace::{Definition, REGION_FUNCTION, Region, RegionEntry, flags};
 use rustc_hash::FxHashSet;
 
 use crate::computed::Computed;
+use crate::constructs::Construct;
 use crate::definitions::Definitions;
 use crate::events::Event;
 use crate::notes::{Kind, Notes};
@@ -16,6 +18,7 @@ use crate::paths::Paths;
 use crate::pending::{Outcome, Pending};
 use crate::profile::{PROPERTY, RegionProfile};
 use crate::world::{Meaning, Thread, World};
+use threads::Threads;
 use within::wildcards;
 
 /// The request number of a one-sided transfer; these have a range apart from messages.
@@ -53,10 +56,13 @@ pub struct Calls<'a> {
     pub(crate) thread: Thread,
     stack: Vec<Level>,
     paths: Paths,
+    /// When the first event of the archive is, and the last one, on the location's clock, ticks.
+    pub span: (u64, u64),
     /// Where the location computes, if that is wanted.
     pub computed: Option<Computed>,
     pub(crate) open: Option<Open>,
     pending: Pending,
+    threads: Threads,
     /// The last call, if it was a probe: archives do not record its result.
     probe: Option<(u64, u16)>,
     /// Defined ids of windows, and of communicators of a single process.
@@ -83,9 +89,11 @@ impl<'a> Calls<'a> {
             thread,
             stack: Vec::new(),
             paths: Paths::new(),
+            span: (0, 0),
             computed: None,
             open: None,
             pending: Pending::default(),
+            threads: Threads::default(),
             probe: None,
             known: FxHashSet::default(),
             output,
@@ -101,13 +109,14 @@ impl<'a> Calls<'a> {
 
     /// Takes in the next event, at `time` in ticks; times never decrease.
     pub fn event(&mut self, time: u64, event: &Event) {
+        self.settle_threads(event);
         match *event {
             Event::Enter(region) => self.enter(time, region, None),
             Event::EnterCall(region, ref told) => {
                 let is_within = self.open.is_some();
                 self.enter(time, region, None);
                 if let Some(open) = self.open.as_mut().filter(|_| !is_within) {
-                    open.told = **told;
+                    open.told = told.or(&open.told);
                 }
             }
             Event::Leave(region) => self.leave(time, region),
@@ -188,6 +197,7 @@ impl<'a> Calls<'a> {
             }
             Event::CollectiveBegin | Event::WindowCollectiveBegin => {}
             Event::Nothing | Event::Metric(..) | Event::Program(..) | Event::ProgramEnd => {}
+            _ => self.of_threads(time, event),
         }
     }
 
@@ -197,9 +207,13 @@ impl<'a> Calls<'a> {
             return self.note(Kind::Unbalanced);
         }
         let mut node = above;
+        let meaning = self.world.meaning(region);
+        if let Some(Meaning::Threads(Construct::CriticalBody | Construct::OrderedBody)) = meaning {
+            self.enter_body(time);
+        }
         if self.open.is_none() {
             self.compute(time);
-            match self.world.meaning(region) {
+            match meaning {
                 Some(Meaning::Call(number)) => {
                     if let Some(context) = context {
                         let parent = self.definitions.contexts[&context].parent;
@@ -210,11 +224,20 @@ impl<'a> Calls<'a> {
                     open.computed = self.take_computed();
                     self.open = Some(open);
                 }
-                Some(Meaning::User) => {
+                Some(Meaning::User | Meaning::Threads(_)) => {
                     node = match context {
                         Some(context) => self.paths.context(context, self.definitions),
                         None => self.paths.enter(above, region, self.definitions),
                     };
+                    if let Some(Meaning::Threads(construct)) = meaning
+                        && let Some((call, told)) = self.opens(construct)
+                    {
+                        let path = self.paths.call_path(node, &mut self.output);
+                        let mut open = Open::new(call, time, path, self.stack.len());
+                        open.computed = self.take_computed();
+                        open.told = told;
+                        self.open = Some(open);
+                    }
                 }
                 None => self.note(Kind::Undefined),
             }
@@ -238,7 +261,14 @@ impl<'a> Calls<'a> {
         if self.open.as_ref().is_some_and(|open| open.depth >= at)
             && let Some(open) = self.open.take()
         {
-            self.close(open, time);
+            let is_end = open.number == number::omp_loop_end;
+            let record = self.close(open, time);
+            if is_end {
+                self.may_be_last(record);
+            }
+        }
+        if let Some(Meaning::Threads(construct)) = self.world.meaning(region) {
+            self.left_construct(time, construct);
         }
     }
 
@@ -258,8 +288,8 @@ impl<'a> Calls<'a> {
         })
     }
 
-    /// Ends a call.
-    fn close(&mut self, open: Open, time: u64) {
+    /// Ends a call; returns the number of its last record.
+    fn close(&mut self, open: Open, time: u64) -> u64 {
         if let Some(computed) = &mut self.computed {
             computed.begin(time);
         }
@@ -272,10 +302,19 @@ impl<'a> Calls<'a> {
         self.settle_probe(Some(&open));
         let number = open.number;
         let is_probe = open.is_probe();
+        // The next event tells more.
+        let is_open = is_probe || number == number::omp_loop_end;
+        let mut record = 0;
         for (done, request, waits) in open.close(time) {
-            let record = self.pending.push(done, request, waits || is_probe);
+            record = self.pending.push(done, request, waits || is_open);
             self.probe = is_probe.then_some((record, number));
         }
+        self.write_settled();
+        record
+    }
+
+    /// Writes the calls of which all is known.
+    fn write_settled(&mut self) {
         while let Some(done) = self.pending.pop() {
             self.output.record(&done);
         }
@@ -365,11 +404,10 @@ impl<'a> Calls<'a> {
         let location = self.thread.location;
         let about = || format!("location {location}");
         self.notes.add(Kind::Unbalanced, left, about);
+        self.finish_threads();
         self.settle_probe(None);
         self.pending.finish();
-        while let Some(done) = self.pending.pop() {
-            self.output.record(&done);
-        }
+        self.write_settled();
         self.missing.receives |= self.pending.unfinished > 0;
         self.notes
             .add(Kind::Unfinished, self.pending.unfinished, about);

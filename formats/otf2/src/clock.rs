@@ -21,7 +21,9 @@ pub struct Timer {
     pub ticks_per_s: u64,
     /// Zero of the common clock, ticks of a trace.
     zero: u64,
-    /// Length of the archive from there on, s; at least one.
+    /// Time from there to the last event, ticks of a trace.
+    length: u64,
+    /// The same in s, rounded up; at least one.
     seconds: u64,
     /// `CLOCK_REALTIME` at `zero`, ns; 0 = unknown.
     realtime_ns: u64,
@@ -39,6 +41,7 @@ impl Timer {
             factor,
             ticks_per_s: clock.resolution * factor,
             zero: clock.global_offset.saturating_mul(factor),
+            length: clock.length.saturating_mul(factor),
             seconds: clock.length / clock.resolution + 1,
             realtime_ns: match clock.realtime_ns {
                 u64::MAX => 0,
@@ -53,6 +56,7 @@ impl Timer {
             factor: 1,
             ticks_per_s: NANOSECONDS,
             zero: 0,
+            length: 0,
             seconds: 1,
             realtime_ns: 0,
         }
@@ -61,6 +65,22 @@ impl Timer {
     /// Converts a time to ticks of a trace.
     pub fn ticks(&self, time: u64) -> u64 {
         time.saturating_mul(self.factor)
+    }
+
+    /// When the first event of the archive is, and the last one, as a location's clock shows it that has
+    /// these offsets.
+    pub fn span(&self, offsets: Option<&[(u64, i64)]>) -> (u64, u64) {
+        let offset = |found: Option<&(u64, i64)>| found.map_or(0, |(_, offset)| *offset);
+        let offsets = offsets.unwrap_or(&[]);
+        let shown = |time: u64, offset: i64| {
+            time.saturating_add_signed(offset.saturating_mul(self.factor as i64).saturating_neg())
+        };
+        let begin = shown(self.zero, offset(offsets.first()));
+        let end = shown(
+            self.zero.saturating_add(self.length),
+            offset(offsets.last()),
+        );
+        (begin, end)
     }
 
     /// `CLOCK_REALTIME` at a moment, ns; 0 = unknown.

@@ -24,9 +24,9 @@ pub mod group_kind {
 /// `OTF2_PARADIGM_UNKNOWN`.
 pub const PARADIGM_UNKNOWN: u8 = 0;
 /// `OTF2_REGION_ROLE_FILE_IO`.
-pub const ROLE_FILE_IO: u8 = 28;
+pub const ROLE_FILE_IO: u8 = 27;
 /// `OTF2_REGION_ROLE_FILE_IO_METADATA`: files opened and closed.
-pub const ROLE_FILE_IO_METADATA: u8 = 39;
+pub const ROLE_FILE_IO_METADATA: u8 = 38;
 /// `OTF2_PARADIGM_OPENMP`.
 pub const PARADIGM_OPENMP: u8 = 3;
 /// `OTF2_PARADIGM_MPI`.

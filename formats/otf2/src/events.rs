@@ -111,6 +111,21 @@ impl Told {
         self.at(INSIDE, inside)
     }
 
+    /// Values for a wait among threads: what it waits for, and the parameter of its record.
+    pub fn of_threads(key: u64, parameter: u64) -> Told {
+        let mut told = Told::default();
+        (told.0[0], told.0[2]) = (Some(parameter), Some(key));
+        told
+    }
+
+    /// The same, and what `other` has besides.
+    pub fn or(mut self, other: &Told) -> Told {
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own = own.or(other);
+        }
+        self
+    }
+
     fn at(mut self, place: usize, beside: &Beside) -> Told {
         let [minor, major] = beside.faults.map(u64::from);
         let all = [
@@ -222,6 +237,17 @@ pub struct OneSided {
     pub matching: u64,
 }
 
+/// A task of a team: who made it, and the how manieth of these it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// Team.
+    pub team: u32,
+    /// Number in the team of the thread that made it.
+    pub creator: u32,
+    /// Counts the tasks of that thread; 0 = the thread's own part in the region.
+    pub generation: u32,
+}
+
 /// An event. Numbers are those of definitions; requests have numbers of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -277,6 +303,26 @@ pub enum Event {
     OnTarget(u32, u32),
     /// A call on a window that waits for transfers to one target.
     Flush(u32, u32),
+    /// A team is forked: its paradigm, and how many threads were asked for.
+    Fork(u8, u32),
+    /// A team that was forked is over.
+    Join(u8),
+    /// The thread begins its part in a team.
+    TeamBegin(u32),
+    /// The thread ends its part in a team.
+    TeamEnd(u32),
+    /// A lock is acquired: its paradigm, number, and the how manieth time that is.
+    Acquire(u8, u32, u32),
+    /// A lock is released.
+    Release(u8, u32, u32),
+    /// The thread goes on with this task.
+    TaskSwitch(Task),
+    /// A task is complete.
+    TaskComplete(Task),
+    /// The thread waits for the end of another one: contingent of threads, and number in it.
+    ThreadWait(u32, u64),
+    /// The thread ends.
+    ThreadEnd(u32, u64),
     /// A metric has a value.
     Metric(u32, u64),
     /// Recording was switched off or on.
@@ -349,7 +395,7 @@ impl Sink {
 
 /// Registers callbacks that append all events of interest to a [`Sink`].
 pub fn register(otf2: &Otf2, callbacks: Handle) {
-    let all: [(&str, Callback); 40] = [
+    let all: [(&str, Callback); 51] = [
         ("Enter", enter as Callback),
         ("Leave", leave as Callback),
         ("CallingContextEnter", enter_context as Callback),
@@ -392,6 +438,17 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
         ("RmaOpTest", nothing as Callback),
         ("CommCreate", nothing as Callback),
         ("CommDestroy", nothing as Callback),
+        ("ThreadFork", fork as Callback),
+        ("ThreadJoin", join as Callback),
+        ("ThreadTeamBegin", team_begin as Callback),
+        ("ThreadTeamEnd", team_end as Callback),
+        ("ThreadAcquireLock", acquire as Callback),
+        ("ThreadReleaseLock", release as Callback),
+        ("ThreadTaskCreate", nothing as Callback),
+        ("ThreadTaskSwitch", task_switch as Callback),
+        ("ThreadTaskComplete", task_complete as Callback),
+        ("ThreadWait", thread_wait as Callback),
+        ("ThreadEnd", thread_end as Callback),
         ("ProgramEnd", program_end as Callback),
         ("BufferFlush", nothing as Callback),
         ("MeasurementOnOff", measurement as Callback),
@@ -493,6 +550,18 @@ callbacks! {
     window_destroy(window: u32) => Event::WindowDestroy(window);
     collective_begin() => Event::CollectiveBegin;
     window_collective_begin() => Event::WindowCollectiveBegin;
+    fork(model: u8, threads: u32) => Event::Fork(model, threads);
+    join(model: u8) => Event::Join(model);
+    team_begin(team: u32) => Event::TeamBegin(team);
+    team_end(team: u32) => Event::TeamEnd(team);
+    acquire(model: u8, lock: u32, order: u32) => Event::Acquire(model, lock, order);
+    release(model: u8, lock: u32, order: u32) => Event::Release(model, lock, order);
+    task_switch(team: u32, creator: u32, generation: u32) =>
+        Event::TaskSwitch(Task { team, creator, generation });
+    task_complete(team: u32, creator: u32, generation: u32) =>
+        Event::TaskComplete(Task { team, creator, generation });
+    thread_wait(contingent: u32, number: u64) => Event::ThreadWait(contingent, number);
+    thread_end(contingent: u32, number: u64) => Event::ThreadEnd(contingent, number);
     program_end() => Event::ProgramEnd;
     nothing() => Event::Nothing;
     measurement(mode: u8) => Event::Measurement(mode == ON);

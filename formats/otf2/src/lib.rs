@@ -20,8 +20,10 @@
 //! [`ArchiveWriter`] goes the other way: it takes the same definitions and events and writes an
 //! archive as Score-P would. The [`profile`] of regions becomes properties of locations.
 //!
-//! *Not here.* Metrics, threads and tasks, files, and calls of libraries other than MPI are
-//! counted and skipped. A request that one thread posts and another completes is not matched.
+//! Threads that wait for each other are calls, too: barriers, locks and waits for tasks of OpenMP
+//! (`constructs`, `teams`).
+//!
+//! *Not here.* Metrics, files, and calls of other libraries are counted and skipped. A request that one thread posts and another completes is not matched.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod anchor;
@@ -29,6 +31,7 @@ mod archive;
 mod calls;
 mod clock;
 mod computed;
+mod constructs;
 pub mod definitions;
 mod error;
 pub mod events;
@@ -42,6 +45,7 @@ mod paths;
 mod pending;
 pub mod profile;
 pub mod source;
+mod teams;
 mod transcode;
 mod windows;
 pub mod world;

@@ -9,6 +9,7 @@ use laggard_trace::{
 };
 use rustc_hash::FxHashMap;
 
+use crate::constructs;
 use crate::definitions::Definitions;
 use crate::file::Unnamed;
 use crate::pending::Done;
@@ -111,7 +112,7 @@ impl<'a> Output<'a> {
 
     /// The id of a text of the archive; 0 if it is empty or undefined.
     pub fn string(&mut self, number: u32) -> u32 {
-        let text = self.definitions.string(number);
+        let text = constructs::shown(self.definitions.string(number));
         if text.is_empty() {
             return 0;
         }

@@ -82,6 +82,7 @@ impl Transcoder {
     ) -> Result<Option<Transcoded>, Error> {
         let mut events = self.source.location(thread.location)?;
         let clock = self.clock_of(thread, events.progress().offsets.as_deref());
+        let span = self.timer.span(events.progress().offsets.as_deref());
         let mut calls = None;
         let mut notes = Notes::default();
         let about = || format!("location {}", thread.location);
@@ -97,7 +98,12 @@ impl Transcoder {
                 last = last.max(time);
                 let calls = match &mut calls {
                     Some(calls) => calls,
-                    none => none.insert(self.begin(thread, clock, (time, event), memberships)?),
+                    none => {
+                        let begun = self.begin(thread, clock, (time, event), memberships)?;
+                        let calls = none.insert(begun);
+                        calls.span = span;
+                        calls
+                    }
                 };
                 calls.event(last, event);
             }

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use laggard_trace::{Communicator, PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, WORLD};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::constructs::Construct;
 use crate::definitions::{
-    Comm, Definitions, PARADIGM_MPI, ROLE_FILE_IO, ROLE_FILE_IO_METADATA, THREAD_TYPES, UNDEFINED,
-    group_kind,
+    Comm, Definitions, Group, PARADIGM_MPI, PARADIGM_OPENMP, PARADIGM_PTHREAD, ROLE_FILE_IO,
+    ROLE_FILE_IO_METADATA, THREAD_TYPES, UNDEFINED, group_kind,
 };
 use crate::events::{ROOT_NONE, ROOT_SELF, ROOT_THIS_GROUP};
 use crate::names;
 use crate::notes::{Kind, Notes};
+use crate::teams::Teams;
 
 /// Most ranks, as in the trace format.
 const MOST_RANKS: usize = 1 << 24;
@@ -62,6 +64,8 @@ struct Known {
 pub enum Meaning {
     /// A call, by number.
     Call(u16),
+    /// Threads wait for each other there.
+    Threads(Construct),
     /// A function of the program.
     User,
 }
@@ -74,6 +78,8 @@ pub struct World {
     pub threads: Vec<Thread>,
     comms: BTreeMap<u32, Known>,
     regions: FxHashMap<u32, Meaning>,
+    /// Teams of threads.
+    pub teams: Teams,
     /// Anomalies of the definitions.
     pub notes: Notes,
 }
@@ -104,7 +110,13 @@ impl World {
             };
             let number = of(region.canonical).or_else(|| of(region.name));
             let number = number.or_else(file_io);
-            number.map_or(Meaning::User, Meaning::Call)
+            let of_threads = || {
+                let names = [region.canonical, region.name].into_iter();
+                let mut found = names.map(|name| Construct::of(region, definitions.string(name)));
+                found.find_map(|found| found).map(Meaning::Threads)
+            };
+            let meaning = number.map(Meaning::Call).or_else(of_threads);
+            meaning.unwrap_or(Meaning::User)
         };
         let regions = definitions.regions.iter();
         Ok(World {
@@ -112,6 +124,7 @@ impl World {
             threads,
             comms: communicators(definitions, &processes),
             regions: regions.map(|(id, region)| (*id, meaning(region))).collect(),
+            teams: Teams::new(definitions),
             notes,
         })
     }
@@ -351,7 +364,14 @@ fn communicators(definitions: &Definitions, processes: &[u64]) -> BTreeMap<u32, 
                 .collect(),
         )
     };
+    let is_mpi = |group: &Group| ![PARADIGM_OPENMP, PARADIGM_PTHREAD].contains(&group.paradigm);
     let of = |comm: &Comm| -> Option<Members> {
+        // Others are teams of threads.
+        definitions
+            .groups
+            .get(&comm.group)?
+            .iter()
+            .find(|group| is_mpi(group))?;
         if definitions
             .group(comm.group, &[group_kind::COMM_SELF])
             .is_some()
