@@ -68,7 +68,7 @@ struct Follow {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Time steps of the program
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 4000)]
     steps: u32,
 }
 

@@ -2,8 +2,9 @@
 //! of the trace directory.
 
 use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 use laggard_report::{RankSet, list_of_ranks};
@@ -95,11 +96,23 @@ impl Steer {
     }
 }
 
+/// Opens the control block; waits for others that have it open for a moment.
 fn open(directory: &Path) -> Result<Control> {
-    Control::open(directory).map_err(|(path, error)| {
+    const TRIES: u32 = 50;
+    const PAUSE: Duration = Duration::from_millis(10);
+    let mut opened = Control::open(directory);
+    for _ in 0..TRIES {
+        let is_busy = |(_, error): &(_, Error)| error.kind() == ErrorKind::Other;
+        if !opened.as_ref().is_err_and(is_busy) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        opened = Control::open(directory);
+    }
+    opened.map_err(|(path, error)| {
         let path = path.display();
         match error.kind() {
-            std::io::ErrorKind::NotFound => anyhow!(
+            ErrorKind::NotFound => anyhow!(
                 "{path}: not there, so the run cannot be steered: it was recorded by an older laggard, on \
                  machines without this directory, or with LAGGARD_MODE=off"
             ),
@@ -152,13 +165,15 @@ impl Wanted {
     /// Reads what is wanted now, if it may have changed since.
     ///
     /// # Errors
-    /// There is no control block, or a foreign one; somebody steers at this moment.
+    /// There is no control block, or a foreign one; somebody steers for long.
     pub fn read(&mut self, directory: &Path) -> Result<()> {
         let modified = directory.join(CONTROL_FILE).metadata();
         let modified = modified.and_then(|told| told.modified()).ok();
         if modified.is_some() && modified == self.modified {
             return Ok(());
         }
+        // One that is refused is looked at again when it has changed.
+        self.modified = modified;
         let control = open(directory)?;
         let mut wishes = Vec::new();
         for rank in 0..control.ranks {
@@ -169,7 +184,7 @@ impl Wanted {
                 wishes.push((rank, number, wish));
             }
         }
-        (self.wishes, self.modified) = (wishes, modified);
+        self.wishes = wishes;
         Ok(())
     }
 

@@ -61,36 +61,44 @@ async function png(svg) {
 
 const drawn = (name, canvas) => canvas.toBlob((blob) => download(name, blob));
 
-function button(label, of, act) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.className = "save";
-  made.textContent = label;
-  made.dataset.saves = `${of.id}.${label.toLowerCase()}`;
-  made.title = `Save as ${label}`;
-  made.addEventListener("click", act);
-  const box = of.closest(".some") ?? of;
-  box.before(made);
+/** Adds buttons for a table or picture: what each saves, and how. */
+function buttons(of, all) {
+  const box = document.createElement("span");
+  box.className = "saves";
+  for (const [label, act] of Object.entries(all)) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = label;
+    made.dataset.saves = `${of.id}.${label.toLowerCase()}`;
+    made.title = `Save as ${label}`;
+    made.addEventListener("click", act);
+    box.append(made);
+  }
+  (of.closest(".some") ?? of).before(box);
 }
 
-/** Adds a button to each table and picture. */
+const KINDS = { CSV: "text/csv", SVG: "image/svg+xml" };
+
+/** Saves a text of some kind. */
+const kept = (kind, of, make) => () => {
+  download(`${of.id}.${kind.toLowerCase()}`, new Blob([make()], { type: KINDS[kind] }));
+};
+
+/** Adds buttons to each table and picture. */
 export function addButtons() {
-  for (const table of document.querySelectorAll("table[id], svg[id]")) {
-    button("CSV", table, () => {
-      download(`${table.id}.csv`, new Blob([csv(told.get(table.id) ?? [])], { type: "text/csv" }));
-    });
-  }
+  const table = (of) => ({ CSV: kept("CSV", of, () => csv(told.get(of.id) ?? [])) });
+  for (const one of document.querySelectorAll("table[id]")) buttons(one, table(one));
   for (const canvas of document.querySelectorAll("canvas[id]")) {
-    button("SVG", canvas, () => {
-      const text = svgOf(canvas, getComputedStyle(document.body).backgroundColor);
-      download(`${canvas.id}.svg`, new Blob([text], { type: "image/svg+xml" }));
+    buttons(canvas, {
+      SVG: kept("SVG", canvas, () => svgOf(canvas, getComputedStyle(document.body).backgroundColor)),
+      PNG: () => drawn(`${canvas.id}.png`, canvas),
     });
-    button("PNG", canvas, () => drawn(`${canvas.id}.png`, canvas));
   }
   for (const svg of document.querySelectorAll("svg[id]")) {
-    button("SVG", svg, () => {
-      download(`${svg.id}.svg`, new Blob([svgText(svg)], { type: "image/svg+xml" }));
+    buttons(svg, {
+      ...table(svg),
+      SVG: kept("SVG", svg, () => svgText(svg)),
+      PNG: async () => drawn(`${svg.id}.png`, await png(svg)),
     });
-    button("PNG", svg, async () => drawn(`${svg.id}.png`, await png(svg)));
   }
 }
