@@ -9,8 +9,11 @@ use std::process::Command;
 
 use laggard_tests::attack::assert_same;
 use laggard_tests::attempts::until_right;
+use laggard_tests::mpi::Mpi;
 use laggard_tests::process;
-use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT};
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT, programs, python};
+use laggard_tests::report::Report;
+use laggard_tests::round_trip;
 use serde_json::Value;
 
 const WAYS: [&str; 2] = ["perf", "signal"];
@@ -47,14 +50,21 @@ impl Run {
     fn of(source: &str, mode: &str, way: &str, apart: bool) -> Run {
         let name = source.replace('.', "-");
         let bench = Bench::sharing(&format!("samples-{name}-{mode}-{way}"));
-        let program = bench.compile(&format!("processor/{source}"), &[], &[]);
-        let words = [program.as_os_str(), OsStr::new(mode)];
+        let path = format!("processor/{source}");
+        let program = match source.ends_with(".py") {
+            true => vec![python(), programs().join(path)],
+            false => vec![bench.compile(&path, &[], &[])],
+        };
+        let words = program.iter().map(|word| word.as_os_str());
+        let words: Vec<&OsStr> = words.chain([OsStr::new(mode)]).collect();
         let (said, trace) = traced(&bench, way, &words, apart);
         let dump = bench.dump(&trace);
         assert!(dump.contains(" sampled=path "), "{dump}");
+        let report = bench.analyze_all(&trace);
+        in_an_archive(&bench, &trace, &report);
         Run {
             said: serde_json::from_str(&said).expect("what the program says"),
-            report: serde_json::from_str(&bench.analyze_all(&trace)).expect("JSON"),
+            report: serde_json::from_str(&report).expect("JSON"),
         }
     }
 
@@ -78,6 +88,23 @@ impl Run {
         });
         told.collect()
     }
+}
+
+/// An archive of the trace has the same samples: its largest cause names the same functions.
+fn in_an_archive(bench: &Bench, trace: &Path, text: &str) {
+    let report = Report::parse(text).expect("a report");
+    let different = round_trip::differences(bench, trace, &report);
+    assert_eq!(different, [""; 0]);
+    let functions = |text: &str| {
+        let report: Value = serde_json::from_str(text).expect("JSON");
+        let mut causes = report["root_causes"].as_array().into_iter().flatten();
+        let largest = causes.find_map(|cause| cause["functions"].as_array().cloned());
+        let named = largest.unwrap_or_default().into_iter();
+        let named = named.map(|of| (of["function"].clone(), of["line"].clone()));
+        named.map(|of| format!("{of:?}")).collect::<Vec<_>>()
+    };
+    let again = fs::read_to_string(bench.path("report-archive.json")).expect("a report");
+    assert_eq!(functions(&again), functions(text));
 }
 
 /// First and last line of a function in a source: from a line with this text to the first one after it
@@ -143,6 +170,25 @@ fn functions_of_fortran_are_named() {
         let inside = lines("sampled.f90", "subroutine relax", "end subroutine");
         assert!(inside.contains(&run.functions()["relax"].1));
     }
+}
+
+/// Time of the interpreter is that of the Python function that it executes.
+#[test]
+fn functions_of_python_are_named() {
+    if Mpi::chosen() != Mpi::OpenMpi {
+        eprintln!("SKIPPED: Debian builds mpi4py for Open MPI alone");
+        return;
+    }
+    let run = longer_in("sampled.py", "best", ("relax", "relax"));
+    let cause = run.cause().expect("a cause");
+    let function = &cause["functions"][0];
+    assert!(
+        function["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("sampled.py")),
+        "{cause}"
+    );
+    assert!(lines("sampled.py", "def relax(", "    return").contains(&run.functions()["relax"].1));
 }
 
 /// A near miss: all ranks are equally long in both functions, and rank 0 sleeps, which counts as

@@ -9,9 +9,10 @@ use std::time::Duration;
 use laggard_tests::attack::assert_same;
 use laggard_tests::attempts::{self, Off, until_right};
 use laggard_tests::process;
-use laggard_tests::product::{Bench, Mpirun, difference, programs};
+use laggard_tests::product::{Bench, Mpirun, TIMEOUT, difference, programs};
 use laggard_tests::recorded::{check, mark, near};
-use laggard_tests::report::{in_schedule_s, schema_violations};
+use laggard_tests::report::{Report, in_schedule_s, schema_violations};
+use laggard_tests::round_trip;
 use serde_json::Value;
 
 const FLAGS: &[&str] = &["-fopenmp", "-pthread"];
@@ -355,8 +356,48 @@ fn threads_of_other_languages_are_seen() {
     until_right("Fortran", |_| {
         let run = Run::of("fortran.f90", 1, "2");
         run.loses("wait_at_implicit_omp_barrier", ROUNDS * 0.020)?;
-        run.loses("wait_at_omp_barrier", ROUNDS * 0.010)
+        run.loses("wait_at_omp_barrier", ROUNDS * 0.010)?;
+        run.loses("wait_on_mutex", ROUNDS * 0.020)?;
+        let found = run.finding("wait_on_mutex");
+        check(found["operation"] == "omp_set_nest_lock", found)
     });
+}
+
+/// An archive of a recording tells of threads what the recording does.
+#[test]
+fn archives_have_waits_among_threads() {
+    for (source, ranks, threads) in [
+        ("late_thread.c", 2, "2"),
+        ("critical.c", 1, "4"),
+        ("locks.c", 1, "2"),
+        ("ordered.c", 1, "4"),
+        ("tasks.c", 1, "2"),
+    ] {
+        let bench = Bench::sharing(&format!("threads-archive-{}", source.replace('.', "-")));
+        let program = bench.compile(&format!("threads/{source}"), FLAGS, &[]);
+        let run = bench.traced(ranks, &[program.as_os_str()], "trace");
+        let run = run.env("OMP_NUM_THREADS", threads);
+        run.env("OMP_WAIT_POLICY", "passive")
+            .run()
+            .expect_orderly()
+            .expect_success();
+        let trace = bench.path("trace");
+        let report = Report::parse(&bench.analyze_all(&trace)).expect("a report");
+        let different = round_trip::differences(&bench, &trace, &report);
+        assert_eq!(different, [""; 0], "{source}");
+        let mut command = Command::new("otf2-print");
+        command.arg(bench.path("archive").join("traces.otf2"));
+        let printed = process::run(&mut command, TIMEOUT, &bench.path("print")).expect_success();
+        let has = |event: &str| printed.stdout.lines().any(|line| line.starts_with(event));
+        for event in [
+            "THREAD_FORK",
+            "THREAD_TEAM_BEGIN",
+            "THREAD_TEAM_END",
+            "THREAD_JOIN",
+        ] {
+            assert!(has(event), "{source}: no {event}");
+        }
+    }
 }
 
 /// LLVM's runtime tells of itself what happens.

@@ -13,6 +13,7 @@
 //! per module in [`Symbols::anomalies`]; nothing here fails.
 
 mod find;
+mod frames;
 mod module;
 mod names;
 mod outlined;
@@ -119,6 +120,13 @@ impl Symbols {
         let lines: Arc<[Line]> = self.modules[at].resolve(offset, &self.debug_roots).into();
         self.answers.insert((at, offset), lines.clone());
         lines
+    }
+
+    /// Where the function begins that has this ELF address of a module, as the module's tables for unwinding
+    /// tell: those there are without symbols.
+    pub fn function_start(&mut self, path: &str, build_id: &[u8], offset: u64) -> Option<u64> {
+        let at = self.module(path, build_id);
+        self.modules[at].function_start(offset)
     }
 
     /// The lines of a call path of `definitions`, innermost first.

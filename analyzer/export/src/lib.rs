@@ -20,6 +20,7 @@ mod selection;
 mod stacks;
 mod tables;
 mod target;
+mod teams;
 
 pub use critical::{Stretch, critical_path};
 pub use cube::cube;

@@ -1,5 +1,7 @@
 //! The calls of a location as events.
 
+mod contexts;
+mod threads;
 mod within;
 
 use std::collections::VecDeque;
@@ -19,6 +21,9 @@ use rustc_hash::FxHashMap;
 
 use super::groups::Groups;
 use super::names::{Names, location_id};
+use super::teams::Teams;
+use contexts::At;
+use threads::Within;
 
 /// The state of a request, until it completes.
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +48,18 @@ pub struct Writer<'a> {
     pub traced: &'a TracedLocation,
     /// Numbers of groups.
     pub groups: &'a Groups,
+    /// Numbers of teams and locks.
+    pub teams: &'a mut Teams,
     /// Numbers of texts and regions.
     pub names: &'a mut Names,
     /// Windows by number: communicator.
     pub definitions: &'a laggard_otf2::definitions::Definitions,
     /// Resolves addresses.
     pub symbols: &'a mut Symbols,
+    /// Whether regions are entered as calling contexts: an archive has samples in no other way.
+    pub has_contexts: bool,
+    /// Time that a sample of the archive stands for, ns.
+    pub period: u64,
 }
 
 /// State of a location while it is written.
@@ -56,6 +67,10 @@ pub struct Writer<'a> {
 struct State {
     /// Regions around the last call, the outermost first.
     stack: Vec<u32>,
+    /// Where the location is, as calling contexts.
+    at: At,
+    /// Parallel regions among these, the innermost last.
+    within: Vec<Within>,
     /// The same for call paths, by id; empty: not resolved yet.
     paths: Vec<Option<Rc<[u32]>>>,
     posts: VecDeque<Posted>,
@@ -95,7 +110,11 @@ impl Writer<'_> {
             }
         });
         written?;
-        self.enclose(&mut state, &[], 0)?;
+        while !state.within.is_empty() {
+            let last = state.last;
+            self.leave_team(&mut state, last)?;
+        }
+        self.enclose(&mut state, 0, 0)?;
         Ok(state.last)
     }
 
@@ -148,10 +167,15 @@ impl Writer<'_> {
         known: &Signature,
         program: &mut Option<Event>,
     ) -> Result<()> {
+        // Of these, the value is a key.
+        let is_of_threads = calls::call(known.operation).is_some_and(Call::is_threads);
         let signature = Signature {
             send: event.send(known),
             receive: event.receive(known),
-            parameter: event.value.map_or(known.parameter, |value| value as i64),
+            parameter: match event.value.filter(|_| !is_of_threads) {
+                Some(value) => value as i64,
+                None => known.parameter,
+            },
             ..*known
         };
         if signature.has(flags::PART) {
@@ -175,6 +199,7 @@ impl Writer<'_> {
             kernel: length_ns(beside.kernel),
             ..*beside
         };
+        self.take_samples(state, event);
         for (at, count) in event.beside.counted.iter() {
             if let Some((_, sum)) = state.counters.get_mut(at) {
                 *sum = sum.saturating_add(count);
@@ -217,29 +242,61 @@ impl Writer<'_> {
         is_bare: bool,
         (enter, leave): (u64, u64),
     ) -> Result<()> {
-        let around = self.around(state, signature.call_path);
         if !is_bare {
             // It already encloses the calls, and ends now.
             state.last = state.last.max(leave);
-            return self.enclose(state, &around, leave);
+            return self.enclose(state, signature.call_path, leave);
         }
-        self.enclose(state, &around, enter)?;
+        self.enclose(state, signature.call_path, enter)?;
         let name = calls::name(signature.operation).as_bytes();
         let region = self.names.named(name);
-        self.put(state.last, &Event::Enter(region))?;
+        self.enter(state, region, state.last, &Told::default())?;
         state.last = state.last.max(leave);
-        self.put(state.last, &Event::Leave(region))
+        self.leave(state, region, state.last)
     }
 
     fn put(&mut self, time: u64, event: &Event) -> Result<()> {
         Ok(self.archive.write(self.events, time, event)?)
     }
 
-    /// Leaves and enters regions so that `around` encloses a call.
-    fn enclose(&mut self, state: &mut State, around: &[u32], enter: u64) -> Result<()> {
-        let same = state.stack.iter().zip(around).take_while(|(a, b)| a == b);
+    /// A region is entered.
+    fn enter(&mut self, state: &mut State, region: u32, time: u64, told: &Told) -> Result<()> {
+        let event = match told.is_empty() {
+            _ if self.has_contexts => self.enters(state, region, told),
+            true => Event::Enter(region),
+            false => Event::EnterCall(region, Box::new(*told)),
+        };
+        self.put(time, &event)
+    }
+
+    /// A region is left.
+    fn leave(&mut self, state: &mut State, region: u32, time: u64) -> Result<()> {
+        let event = match self.has_contexts {
+            true => self.leaves(state),
+            false => Event::Leave(region),
+        };
+        self.put(time, &event)
+    }
+
+    /// Leaves and enters regions so that those of a call path enclose a call. Calling contexts tell what encloses
+    /// it by themselves.
+    fn enclose(&mut self, state: &mut State, path: u32, enter: u64) -> Result<()> {
+        if self.has_contexts {
+            self.be_at(state, path);
+            self.write_samples(state)?;
+            state.last = state.last.max(enter);
+            return self.count(state);
+        }
+        let around = match path {
+            0 => Rc::default(),
+            path => self.around(state, path),
+        };
+        // What is around a parallel region stays: in it, paths begin anew.
+        let floor = state.within.last().map_or(0, |within| within.floor);
+        let inner = &state.stack[floor..];
+        let same = inner.iter().zip(&around[..]).take_while(|(a, b)| a == b);
         let same = same.count();
-        for region in state.stack.split_off(same).into_iter().rev() {
+        for region in state.stack.split_off(floor + same).into_iter().rev() {
             self.put(state.last, &Event::Leave(region))?;
         }
         state.last = state.last.max(enter);
@@ -247,6 +304,11 @@ impl Writer<'_> {
             self.put(state.last, &Event::Enter(*region))?;
             state.stack.push(*region);
         }
+        self.count(state)
+    }
+
+    /// Writes the sums of counters, if there are new ones.
+    fn count(&mut self, state: &mut State) -> Result<()> {
         if std::mem::take(&mut state.has_counted) {
             for &(metric, sum) in &state.counters {
                 self.put(state.last, &Event::Metric(metric, sum))?;
@@ -287,16 +349,12 @@ impl Writer<'_> {
         (enter, leave): (u64, u64),
         event: &laggard_trace::Event,
     ) -> Result<()> {
-        let around = self.around(state, signature.call_path);
-        self.enclose(state, &around, enter)?;
+        self.enclose(state, signature.call_path, enter)?;
         let enter = state.last;
         let leave = leave.max(enter);
         let region = self.names.call(signature.operation);
-        let entered = match told.is_empty() {
-            true => Event::Enter(region),
-            false => Event::EnterCall(region, Box::new(*told)),
-        };
-        self.put(enter, &entered)?;
+        self.enter(state, region, enter, told)?;
+        self.begin_threads(signature, enter)?;
         for part in std::mem::take(&mut state.parts) {
             self.begin(state, &part, enter)?;
         }
@@ -323,9 +381,10 @@ impl Writer<'_> {
             self.put(leave, &Event::RequestTest(request))?;
         }
         self.finish(state, signature, leave)?;
-        self.put(leave, &Event::Leave(region))?;
+        self.finish_threads(signature, event, leave)?;
+        self.leave(state, region, leave)?;
         state.last = leave;
-        Ok(())
+        self.after_threads(state, signature, event, leave)
     }
 }
 
@@ -337,6 +396,12 @@ fn told(known: &Signature, event: &laggard_trace::Event) -> Told {
     };
     if call.is_user() {
         return Told::default();
+    }
+    if threads::paradigm_of_lock(known.operation).is_some() {
+        return Told::default();
+    }
+    if call.is_threads() {
+        return Told::of_threads(event.value.unwrap_or(0), known.parameter as u64);
     }
     if call.is_shmem() {
         if !call.has_address() {

@@ -1,10 +1,11 @@
 //! Texts and regions of an OTF2 archive, numbered in order of use.
 
 use laggard_otf2::definitions::{
-    Definitions, PARADIGM_MPI, PARADIGM_OPENMP, PARADIGM_PTHREAD, PARADIGM_UNKNOWN, ROLE_FILE_IO,
-    Region,
+    Context, Definitions, PARADIGM_MPI, PARADIGM_OPENMP, PARADIGM_PTHREAD, PARADIGM_UNKNOWN,
+    ROLE_FILE_IO, Region,
 };
-use laggard_trace::calls;
+use laggard_otf2::role;
+use laggard_trace::calls::{self, number};
 use rustc_hash::FxHashMap;
 
 /// `OTF2_REGION_ROLE_FUNCTION` and `OTF2_REGION_ROLE_ARTIFICIAL`.
@@ -26,6 +27,10 @@ pub struct Names {
     pub regions: FxHashMap<(u32, u32, u32), u32>,
     /// Regions of calls, by their numbers in the table of calls.
     pub calls: FxHashMap<u16, u32>,
+    /// Places in the source: file and line.
+    pub places: FxHashMap<(u32, u32), u32>,
+    /// Calling contexts: region, place and parent.
+    pub contexts: FxHashMap<(u32, u32, u32), u32>,
     /// Properties of locations: location, name, text.
     pub properties: Vec<(u64, u32, u32)>,
     pub defined: Definitions,
@@ -88,6 +93,63 @@ impl Names {
         self.region((name, b"", 0), NAMED.0, NAMED.1)
     }
 
+    /// The number of a calling context: a region at a place (file and line) in a `parent`, which may be
+    /// `UNDEFINED`.
+    pub fn context(&mut self, region: u32, place: (&[u8], u32), parent: u32) -> u32 {
+        let place = (self.string(place.0), place.1);
+        let next = self.defined.places.len() as u32;
+        let place = *self.places.entry(place).or_insert_with(|| {
+            self.defined.places.insert(next, place);
+            next
+        });
+        let next = self.defined.contexts.len() as u32;
+        *self
+            .contexts
+            .entry((region, place, parent))
+            .or_insert_with(|| {
+                let context = Context {
+                    region,
+                    place,
+                    parent,
+                };
+                self.defined.contexts.insert(next, context);
+                next
+            })
+    }
+
+    /// How many regions of a calling context are new after another one, and one more.
+    pub fn distance(&self, before: u32, context: u32) -> u32 {
+        let around = |mut context: u32| {
+            let mut all = Vec::new();
+            while let Some(known) = self.defined.contexts.get(&context) {
+                all.push(context);
+                context = known.parent;
+            }
+            all
+        };
+        let (before, own) = (around(before), around(context));
+        let same = before.iter().rev().zip(own.iter().rev());
+        let same = same.take_while(|(a, b)| a == b).count();
+        (own.len() - same) as u32 + 1
+    }
+
+    /// The number of the region that a thread's part in a parallel region is.
+    pub fn parallel(&mut self) -> u32 {
+        self.region(
+            (b"!$omp parallel", b"OpenMP", 0),
+            role::PARALLEL,
+            PARADIGM_OPENMP,
+        )
+    }
+
+    /// Gives a region a name for users, besides the one that tells what it is.
+    fn show(&mut self, region: u32, shown: &str) {
+        let shown = self.string(shown.as_bytes());
+        if let Some(region) = self.defined.regions.get_mut(&region) {
+            region.name = shown;
+        }
+    }
+
     /// Adds a property of a location.
     pub fn property(&mut self, location: u64, name: &str, text: &str) {
         let (name, text) = (self.string(name.as_bytes()), self.string(text.as_bytes()));
@@ -109,13 +171,31 @@ impl Names {
                     true => (&b"OpenMP"[..], PARADIGM_OPENMP),
                     false => (&b"POSIX threads"[..], PARADIGM_PTHREAD),
                 };
-                self.region((name, file, 0), ROLES.0, paradigm)
+                let (shown, role) = construct(number).unwrap_or((call.name, ROLES.0));
+                let region = self.region((name, file, 0), role, paradigm);
+                self.show(region, shown);
+                region
             }
             _ => self.region((name, MPI_FILE, 0), ROLES.0, PARADIGM_MPI),
         };
         self.calls.insert(number, region);
         region
     }
+}
+
+/// How Score-P names a construct of OpenMP, and its role.
+fn construct(call: u16) -> Option<(&'static str, u8)> {
+    Some(match call {
+        number::omp_barrier => ("!$omp barrier", role::BARRIER),
+        number::omp_loop_end | number::omp_sections_end | number::omp_parallel_end => {
+            ("!$omp implicit barrier", role::IMPLICIT_BARRIER)
+        }
+        number::omp_critical => ("!$omp critical", role::CRITICAL),
+        number::omp_ordered => ("!$omp ordered", role::ORDERED),
+        number::omp_taskwait => ("!$omp taskwait", role::TASK_WAIT),
+        number::omp_taskgroup_end => ("!$omp taskgroup", role::TASK_WAIT),
+        _ => return None,
+    })
 }
 
 /// Number of a location, as Score-P has it.

@@ -17,13 +17,15 @@ use laggard_otf2::definitions::{
     Attribute, BYTE, Clock, Definitions, Group, LONG, Location, PARADIGM_MPI, UNDEFINED, group_kind,
 };
 use laggard_otf2::events::{ANY, Event, TOLD};
-use laggard_otf2::{ANY_NUMBER, ArchiveWriter, TOLD_NUMBERS};
+use laggard_otf2::{ANY_NUMBER, ArchiveWriter, GENERATOR, TOLD_NUMBERS};
 use laggard_report::Report;
+use laggard_trace::Location as TraceLocation;
 
 use super::groups::Groups;
 use super::location::Writer;
 use super::names::{Names, location_id};
 use super::names::{PARADIGMS, ROLES};
+use super::teams::Teams;
 
 /// `OTF2_LOCATION_TYPE_CPU_THREAD`.
 const THREAD: u8 = 1;
@@ -59,11 +61,13 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
     definitions.groups.insert(0, vec![group]);
     let all = opened.locations.iter().map(|traced| &traced.location);
     let groups = Groups::gather(all, opened.ranks, &mut names, &mut definitions);
+    let all = opened.locations.iter().map(|traced| &traced.location);
+    let mut teams = Teams::gather(all, &definitions);
     let creator = concat!("laggard ", env!("CARGO_PKG_VERSION"));
     let mut archive = ArchiveWriter::create(output, "traces", creator)?;
     let mut end = write_locations(
         &opened,
-        &groups,
+        (&groups, &mut teams),
         &mut archive,
         (&mut names, &mut symbols),
         &definitions,
@@ -76,6 +80,7 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
         let events = archive.begin(location_id(rank, 0))?;
         archive.end(events)?;
     }
+    teams.define(&mut names, &mut definitions);
     describe(&opened, &headers, &mut names, &mut definitions);
     end = end.max(
         markers
@@ -108,6 +113,9 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
     definitions.strings = names.defined.strings;
     definitions.regions = names.defined.regions;
     definitions.metrics = names.defined.metrics;
+    definitions.places = names.defined.places;
+    definitions.contexts = names.defined.contexts;
+    definitions.generators = names.defined.generators;
     archive
         .finish(&definitions, &markers)
         .with_context(|| format!("{}: cannot write the archive", output.display()))?;
@@ -117,12 +125,20 @@ pub fn otf2(events: Events, output: &Path, report: Option<&Report>) -> Result<Pa
 /// Writes the events of all locations; returns the time of the last one.
 fn write_locations(
     opened: &Trace,
-    groups: &Groups,
+    (groups, teams): (&Groups, &mut Teams),
     archive: &mut ArchiveWriter,
     (names, symbols): (&mut Names, &mut Symbols),
     definitions: &Definitions,
 ) -> Result<u64> {
     let mut end = 0;
+    let periods = opened
+        .locations
+        .iter()
+        .filter_map(|traced| sampled(&traced.location));
+    let period = periods.min();
+    if let Some(period) = period {
+        names.defined.generators.insert(GENERATOR, period);
+    }
     for traced in &opened.locations {
         let header = &traced.location.header;
         let mut events = archive.begin(location_id(header.rank, header.thread))?;
@@ -132,9 +148,12 @@ fn write_locations(
             events: &mut events,
             traced,
             groups,
+            teams,
             names,
             definitions,
             symbols,
+            has_contexts: period.is_some(),
+            period: period.unwrap_or(0),
         };
         let last = writer.write(program)?;
         writer.profile_regions();
@@ -145,6 +164,14 @@ fn write_locations(
         archive.end(events)?;
     }
     Ok(end)
+}
+
+/// The time of the processor between two samples of a location, ns; `None` if it has none.
+fn sampled(location: &TraceLocation) -> Option<u64> {
+    let property = |name| location.definitions.properties(name).into_iter().next();
+    let hz: u64 = property("sample_hz")?.parse().ok()?;
+    let is_sampled = property("not_sampled").is_none();
+    is_sampled.then_some(1_000_000_000 / hz.max(1))
 }
 
 /// The beginning of the program. SCOUT looks for a region with the name of its file and the whole

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
-use laggard_engine::events::{Events, Joined, Wait};
+use laggard_engine::events::{Events, Joined, OUTSIDE, Wait};
 use laggard_patterns::PatternId;
 use laggard_report::layout::base_name;
 use laggard_report::units::duration;
@@ -75,7 +75,9 @@ pub struct Sums {
     waiting: FxHashMap<Site, i64>,
     /// Between calls, by the calls before and after.
     pub between: FxHashMap<(Site, Site), i64>,
-    /// Of that, by the call path in which samples were, number of the path.
+    /// Of that, what was no work of the program, by [`OUTSIDE`].
+    beside: FxHashMap<(Site, Site), [i64; OUTSIDE.len()]>,
+    /// Of the rest, by the call path in which samples were, number of the path.
     sampled: FxHashMap<((Site, Site), u32), i64>,
 }
 
@@ -99,13 +101,29 @@ impl Sums {
                 for (path, time) in events.samples(at, operation) {
                     *sums.sampled.entry(((previous, site), path)).or_default() += time;
                 }
-                *sums.between.entry((previous, site)).or_default() +=
-                    (operation.enter - since).max(0);
+                let between = (operation.enter - since).max(0);
+                *sums.between.entry((previous, site)).or_default() += between;
+                sums.add_beside((previous, site), operation.beside);
             }
             before = Some((site, operation.leave));
             ControlFlow::Continue(())
         });
         sums
+    }
+
+    fn add_beside(&mut self, between: (Site, Site), times: [i64; OUTSIDE.len()]) {
+        if times != [0; OUTSIDE.len()] {
+            let sums = self.beside.entry(between).or_default();
+            for (sum, time) in sums.iter_mut().zip(times) {
+                *sum = sum.saturating_add(time);
+            }
+        }
+    }
+
+    /// Of the time between two calls, what was no work of the program.
+    fn beside(&self, between: &(Site, Site)) -> i64 {
+        let beside = self.beside.get(between);
+        beside.map_or(0, |times| times.iter().sum())
     }
 
     /// Takes computation of which samples tell the call path out of that between two calls. It is no
@@ -116,12 +134,8 @@ impl Sums {
             of.entry(*between).or_default().0 += ns;
         }
         for (between, (all, most)) in &mut of {
-            *most = self
-                .between
-                .get(between)
-                .copied()
-                .unwrap_or(0)
-                .clamp(0, *all);
+            let computed = self.between.get(between).copied().unwrap_or(0);
+            *most = (computed - self.beside(between)).clamp(0, *all);
         }
         let sampled = std::mem::take(&mut self.sampled).into_iter();
         let parts = sampled.map(|((between, path), ns)| {
@@ -141,6 +155,9 @@ impl Sums {
         }
         for (key, ns) in other.between {
             add(self.between.entry(key).or_default(), ns);
+        }
+        for (key, times) in other.beside {
+            self.add_beside(key, times);
         }
         for (key, ns) in other.sampled {
             add(self.sampled.entry(key).or_default(), ns);
@@ -208,12 +225,21 @@ fn gathered(events: &Events) -> Result<Stacks> {
     }
     for (&(before, after), &ns) in &sums.between {
         let end = |site: Site| (frames[site.1 as usize].as_slice(), name(site));
-        let ((from, before), (to, after)) = (end(before), end(after));
+        let ((from, from_name), (to, to_name)) = (end(before), end(after));
         let stack = Stack {
-            frames: between::stack((from, &before), (to, &after)),
+            frames: between::stack((from, &from_name), (to, &to_name)),
             kind: Kind::Computation,
         };
-        stacks.add(stack, time(ns));
+        let mut left = ns;
+        let beside = sums.beside.get(&(before, after)).copied();
+        for (part, ns) in OUTSIDE.into_iter().zip(beside.unwrap_or_default()) {
+            let ns = ns.clamp(0, left.max(0));
+            left -= ns;
+            let mut stack = stack.clone();
+            stack.frames.push(Frame::named(part.name()));
+            stacks.add(stack, time(ns));
+        }
+        stacks.add(stack, time(left));
     }
     Ok(stacks)
 }

@@ -53,7 +53,7 @@
 //!   could deadlock on a lock of the miss path.
 //! - Code generated at run time has no unwind tables here: a path ends there.
 //! - On AArch64 captures follow the chain of frame pointers and read no tables.
-//! - Earlier moments have no Python frames: these are not on the stack.
+//! - Earlier moments have Python frames if these were noted with them ([`note_python`]): they are not on the stack.
 //! - A C extension of Python that calls MPI itself appears as the Python line that called it.
 
 #[cfg(not(all(
@@ -75,5 +75,6 @@ mod unwind;
 
 pub use modules::{Module, ModuleId, module, module_count, note_unload, unloading, unloads};
 pub use paths::{Frame, PathId, StrId};
+pub use python::moment::{MOST as MOST_PYTHON, note as note_python, prepare as prepare_python};
 pub use site::{CallSite, Moment};
 pub use tracer::{Stats, Tracer};

@@ -26,6 +26,8 @@ pub struct Moment<'a> {
     pub bp: u64,
     /// The bytes of the stack from `sp` upwards, as many as were copied.
     pub stack: &'a [u8],
+    /// The Python frames, as [`note_python`](crate::note_python) noted them.
+    pub python: &'a [u64],
 }
 
 impl CallSite {

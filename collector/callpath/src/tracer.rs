@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cache::{ANY_SP, Cache};
 use crate::modules::{Counters, Snapshot, unloads, while_mapped};
 use crate::paths::{Frame, PathId, PathTable, StrId};
-use crate::python::Interpreter;
+use crate::python::{self, Interpreter};
 use crate::site::{CallSite, Moment};
 use crate::stack::Stack;
 use crate::unwind::{Extent, Unwinder, Unwound};
@@ -152,7 +152,41 @@ impl Tracer {
             self.unwinder
                 .unwind(site, &snapshot, &reader, &mut extent, unwound);
         }
-        self.intern(&extent, &snapshot)
+        let path = self.intern(&extent, &snapshot);
+        self.with_python(path, moment.python, &snapshot, depth)
+    }
+
+    /// A path of native frames with Python's. What the interpreter does is time of the Python function that it
+    /// does it for.
+    fn with_python(
+        &mut self,
+        path: PathId,
+        codes: &[u64],
+        snapshot: &Snapshot,
+        depth: usize,
+    ) -> PathId {
+        let functions = codes
+            .iter()
+            .filter_map(|&code| python::moment::function(code));
+        let functions: Vec<_> = functions
+            .filter(|(file, ..)| !file.starts_with("<frozen importlib"))
+            .collect();
+        let interpreter = python::moment::inside().and_then(|inside| snapshot.find(inside));
+        let Some(interpreter) = interpreter.filter(|_| !functions.is_empty()) else {
+            return path;
+        };
+        let native = self.paths.frames(path).iter();
+        let is_outside = |frame: &&Frame| !matches!(frame, Frame::Native { module, .. } if *module == interpreter.id);
+        let mut frames: Vec<Frame> = native.take_while(is_outside).copied().collect();
+        for (file, function, line) in &functions {
+            frames.push(Frame::Source {
+                file: self.paths.intern_str(file),
+                function: self.paths.intern_str(function),
+                line: *line,
+            });
+        }
+        frames.truncate(depth);
+        self.paths.intern(&frames)
     }
 
     /// Whether [`Tracer::take_new`] would return any path.

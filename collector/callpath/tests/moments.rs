@@ -42,6 +42,7 @@ fn again(kept: &Kept, bytes: usize) -> PathId {
         sp: kept.site.sp,
         bp: kept.site.bp,
         stack: &kept.stack[..bytes],
+        python: &[],
     };
     TRACER.with_borrow_mut(|tracer| tracer.capture_moment(&moment, DEPTH.get()))
 }

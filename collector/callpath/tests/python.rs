@@ -9,12 +9,45 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use common::{TRACER, scratch};
-use laggard_callpath::{CallSite, Frame};
+use laggard_callpath::{CallSite, Frame, MOST_PYTHON, Moment, Tracer, note_python, prepare_python};
 
 /// File, function and line; the file of native frames is empty.
 type Line = (String, String, u32);
 
 static SEEN: Mutex<Vec<Vec<Line>>> = Mutex::new(Vec::new());
+
+/// Whether frames of moments can be noted.
+static PREPARED: Mutex<bool> = Mutex::new(false);
+
+/// A moment with noted frames has the same functions.
+fn noted(tracer: &mut Tracer, site: CallSite, lines: &[Line]) {
+    let mut python = [0; MOST_PYTHON];
+    let count = note_python(&mut python);
+    let moment = Moment {
+        pc: site.ra - 1,
+        sp: site.sp,
+        bp: site.bp,
+        stack: &[],
+        python: &python[..count],
+    };
+    let path = tracer.capture_moment(&moment, 64);
+    let of = |frame: &Frame| match *frame {
+        Frame::Native { .. } => None,
+        Frame::Source { file, function, .. } => Some((
+            tracer.string(file).to_owned(),
+            tracer.string(function).to_owned(),
+        )),
+    };
+    let found: Vec<_> = tracer.frames(path).iter().filter_map(of).collect();
+    let own = lines.iter().filter(|line| !line.0.is_empty());
+    let own: Vec<_> = own.map(|line| (line.0.clone(), line.1.clone())).collect();
+    let most = found.len().min(own.len());
+    assert!(
+        most == own.len() || most == MOST_PYTHON,
+        "{found:?} of {own:?}"
+    );
+    assert_eq!(found[..most], own[..most]);
+}
 
 extern "C" fn python_hook() {
     let site = CallSite::here();
@@ -35,7 +68,11 @@ extern "C" fn python_hook() {
                 line,
             ),
         };
-        tracer.frames(path).iter().map(line).collect()
+        let lines: Vec<Line> = tracer.frames(path).iter().map(line).collect();
+        if *PREPARED.lock().unwrap() {
+            noted(tracer, site, &lines);
+        }
+        lines
     });
     SEEN.lock().unwrap().push(lines);
 }
@@ -131,11 +168,14 @@ fn child() {
         let finalize: extern "C" fn() -> c_int =
             std::mem::transmute::<*mut c_void, _>(symbol(c"Py_FinalizeEx"));
         initialize(0);
+        *PREPARED.lock().unwrap() = prepare_python();
+        assert!(*PREPARED.lock().unwrap());
         python_hook();
         assert!(seen()[0][0].0.is_empty(), "native outside of Python code");
         let start = CString::new(start).unwrap();
         assert_eq!(run(start.as_ptr()), 0);
         check(&seen(), &file, minor);
+        *PREPARED.lock().unwrap() = false;
         finalize();
         python_hook();
         assert!(

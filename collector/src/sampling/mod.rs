@@ -66,10 +66,14 @@ impl Sampler {
     /// Nothing that is wanted can be had; the last reason.
     pub fn start(wanted: Wanted) -> io::Result<Sampler> {
         let period = Duration::from_secs(1) / wanted.hz.max(1);
+        // Only the thread itself finds its Python frames.
+        let by_signal = || Timer::start(period).map(Way::Timer);
+        let has_python = laggard_callpath::prepare_python();
         let way = match wanted.by {
-            SampleBy::Best => by_perf(period).or_else(|_| Timer::start(period).map(Way::Timer)),
+            SampleBy::Best if has_python => by_signal().or_else(|_| by_perf(period)),
+            SampleBy::Best => by_perf(period).or_else(|_| by_signal()),
             SampleBy::Perf => by_perf(period),
-            SampleBy::Signal => Timer::start(period).map(Way::Timer),
+            SampleBy::Signal => by_signal(),
         };
         Ok(Sampler {
             way: way?,

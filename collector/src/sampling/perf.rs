@@ -147,7 +147,7 @@ impl Ring {
         };
         let ago = Duration::from_nanos(ns.saturating_sub(self.u64_at(at + 8)));
         sample.time = ticks.saturating_sub(clock::ticks(ago));
-        sample.periods = 1;
+        (sample.periods, sample.pythons) = (1, 0);
         let register = |which: usize| self.u64_at(at + 24 + 8 * REGISTERS.1[which] as u64);
         (sample.bp, sample.sp, sample.pc) = (register(0), register(1), register(2));
         let size = (self.u64_at(at + 48) as usize).min(STACK);

@@ -2,7 +2,7 @@
 
 use std::ptr::{self, NonNull};
 
-use laggard_callpath::Moment;
+use laggard_callpath::{MOST_PYTHON, Moment};
 
 /// Bytes of the stack that are copied. Most frames are smaller; of larger ones, the rest is read
 /// from the stack itself.
@@ -22,6 +22,9 @@ pub struct Sample {
     pub periods: u32,
     /// Number of bytes copied.
     pub length: usize,
+    /// Python frames, and how many there are.
+    pub python: [u64; MOST_PYTHON],
+    pub pythons: usize,
     pub stack: [u8; STACK],
 }
 
@@ -32,6 +35,7 @@ impl Sample {
             sp: self.sp,
             bp: self.bp,
             stack: self.stack.get(..self.length).unwrap_or(&self.stack),
+            python: self.python.get(..self.pythons).unwrap_or_default(),
         }
     }
 }

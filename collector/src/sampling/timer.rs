@@ -1,8 +1,8 @@
 //! Samples by a timer of the thread's own processor time, which sends it a real-time signal.
 //!
 //! Where the kernel's rings are forbidden. The signal is one that the program had not used when
-//! recording began; system calls go on after it. The handler calls nothing: it copies registers
-//! and stack, unless the thread is in a recorded call. It has a stack of its own, since that of
+//! recording began; system calls go on after it. The handler calls nothing but what looks for Python's frames: it copies
+//! registers and stack, unless the thread is in a recorded call. It has a stack of its own, since that of
 //! the program may be short.
 
 use std::io;
@@ -295,6 +295,7 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         let (pc, sp, bp) = registers(&*context.cast());
         (sample.time, sample.pc, sample.sp, sample.bp) = (clock::now(), pc, sp, bp);
         sample.periods = 1 + overrun(info);
+        sample.pythons = laggard_callpath::note_python(&mut sample.python);
         // Of another stack, such as a coroutine's, only this page is known to be there.
         let end = match stack.contains(&sp) {
             true => stack.end,

@@ -486,10 +486,8 @@ impl Stream {
         };
         let duration = leave.wrapping_sub(enter);
         self.signatures.statistics(found).add(duration);
-        let during = match self.stretches.pending {
-            0 => Beside::default(),
-            _ => self.stretches.take_inside(enter, leave),
-        };
+        let is_pending = self.stretches.pending != 0;
+        let during = is_pending.then(|| self.stretches.take_inside(enter, leave));
         let p = &mut self.polling;
         let follows = p.count > 0
             && p.count < u32::MAX
@@ -501,7 +499,9 @@ impl Stream {
             p.count += 1;
             p.leave = leave;
             p.inside += duration;
-            p.during.add(&during);
+            if let Some(during) = &during {
+                p.during.add(during);
+            }
             return;
         }
         self.flush_polling(Some(enter));
@@ -513,7 +513,7 @@ impl Stream {
             leave,
             inside: duration,
             before: self.stretches.take(),
-            during,
+            during: during.unwrap_or_default(),
         };
         self.samples_before_looks();
     }

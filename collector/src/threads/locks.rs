@@ -178,6 +178,22 @@ impl Wait {
     pub fn end(&self, parameter: u64) {
         let leave = clock::now();
         awaits_no_more(self.what.key);
+        self.write(parameter, leave);
+    }
+
+    /// The wait is over. Who gave the lock back may look later than this thread goes on whether somebody waits: so
+    /// it counts as one that waits until it gives the lock back itself.
+    fn end_and_hold(&self) {
+        let leave = clock::now();
+        let mut held = self.waiter.membership().held.iter_mut();
+        match held.find(|held| **held == 0) {
+            Some(held) => *held = self.what.key,
+            None => awaits_no_more(self.what.key),
+        }
+        self.write(0, leave);
+    }
+
+    fn write(&self, parameter: u64, leave: u64) {
         self.waiter.membership().wait = None;
         let what = What {
             parameter,
@@ -545,7 +561,7 @@ pub fn has(key: u64) {
     let wait = unsafe { (*thread).membership.wait };
     let wait = wait.filter(|wait| wait.what.key == key);
     if let Some(wait) = wait {
-        wait.end(0);
+        wait.end_and_hold();
     }
 }
 
@@ -565,6 +581,16 @@ pub fn had(key: u64) {
 
 /// It has left it, or given it back, by a call that returns to `code`.
 pub fn left(site: CallSite, (number, key): (u16, u64), code: u64) {
+    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
+    let thread = unsafe { *slot() };
+    if !thread.is_null() && thread != UNRECORDED {
+        // SAFETY: as above.
+        let held = unsafe { &mut (*thread).membership.held };
+        if let Some(held) = held.iter_mut().find(|held| **held == key) {
+            *held = 0;
+            awaits_no_more(key);
+        }
+    }
     if is_recorded() && free(key) {
         let place = Place::Code(code.wrapping_sub(1));
         gave_back(site, place, number, key, clock::now());

@@ -128,6 +128,8 @@ pub struct Membership {
     pub(super) in_order: bool,
     /// Its wait for a critical section.
     pub(super) wait: Option<super::locks::Wait>,
+    /// Locks that it waited for and has not given back yet, where the runtime tells of them; 0 = none.
+    pub(super) held: [u64; 4],
 }
 
 impl Membership {

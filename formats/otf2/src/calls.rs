@@ -3,7 +3,7 @@
 mod threads;
 mod within;
 
-use laggard_trace::calls::number;
+use laggard_trace::calls::{self, Call, number};
 use laggard_trace::{Definition, REGION_FUNCTION, Region, RegionEntry, flags};
 use rustc_hash::FxHashSet;
 
@@ -47,6 +47,8 @@ struct Level {
     region: u32,
     /// Its node in the tree of call paths.
     node: u32,
+    /// The same for waits among threads: paths of all threads of a team begin at its parallel region.
+    within: u32,
 }
 
 /// The calls of one location.
@@ -61,6 +63,8 @@ pub struct Calls<'a> {
     /// Where the location computes, if that is wanted.
     pub computed: Option<Computed>,
     pub(crate) open: Option<Open>,
+    /// Samples since the last call: call path, and ticks.
+    sampled: Vec<(u32, u64)>,
     pending: Pending,
     threads: Threads,
     /// The last call, if it was a probe: archives do not record its result.
@@ -92,6 +96,7 @@ impl<'a> Calls<'a> {
             span: (0, 0),
             computed: None,
             open: None,
+            sampled: Vec::new(),
             pending: Pending::default(),
             threads: Threads::default(),
             probe: None,
@@ -120,10 +125,24 @@ impl<'a> Calls<'a> {
                 }
             }
             Event::Leave(region) => self.leave(time, region),
-            Event::EnterContext(context) => match self.definitions.contexts.get(&context) {
-                Some(found) => self.enter(time, found.region, Some(context)),
-                None => self.note(Kind::Undefined),
-            },
+            Event::EnterContext(context, _, ref told) => {
+                let Some(found) = self.definitions.contexts.get(&context) else {
+                    return self.note(Kind::Undefined);
+                };
+                let is_within = self.open.is_some();
+                self.enter(time, found.region, Some(context));
+                if let Some(open) = self.open.as_mut().filter(|_| !is_within) {
+                    open.told = told.or(&open.told);
+                }
+            }
+            Event::Sample(context, _) => {
+                // Samples in calls are of no stretch of computation.
+                if self.open.is_none() {
+                    let node = self.paths.context(context, self.definitions);
+                    let path = self.paths.call_path(node, &mut self.output);
+                    self.sampled.push((path, time));
+                }
+            }
             Event::LeaveContext(context) => match self.definitions.contexts.get(&context) {
                 Some(found) => self.leave(time, found.region),
                 None => self.note(Kind::Undefined),
@@ -202,11 +221,14 @@ impl<'a> Calls<'a> {
     }
 
     fn enter(&mut self, time: u64, region: u32, context: Option<u32>) {
-        let above = self.stack.last().map_or(0, |level| level.node);
+        let (above, around) = self
+            .stack
+            .last()
+            .map_or((0, 0), |level| (level.node, level.within));
         if self.stack.len() >= DEEPEST {
             return self.note(Kind::Unbalanced);
         }
-        let mut node = above;
+        let (mut node, mut within) = (above, around);
         let meaning = self.world.meaning(region);
         if let Some(Meaning::Threads(Construct::CriticalBody | Construct::OrderedBody)) = meaning {
             self.enter_body(time);
@@ -225,14 +247,11 @@ impl<'a> Calls<'a> {
                     self.open = Some(open);
                 }
                 Some(Meaning::User | Meaning::Threads(_)) => {
-                    node = match context {
-                        Some(context) => self.paths.context(context, self.definitions),
-                        None => self.paths.enter(above, region, self.definitions),
-                    };
+                    (node, within) = self.nodes(region, context, (above, around));
                     if let Some(Meaning::Threads(construct)) = meaning
                         && let Some((call, told)) = self.opens(construct)
                     {
-                        let path = self.paths.call_path(node, &mut self.output);
+                        let path = self.paths.call_path(within, &mut self.output);
                         let mut open = Open::new(call, time, path, self.stack.len());
                         open.computed = self.take_computed();
                         open.told = told;
@@ -242,7 +261,43 @@ impl<'a> Calls<'a> {
                 None => self.note(Kind::Undefined),
             }
         }
-        self.stack.push(Level { region, node });
+        self.stack.push(Level {
+            region,
+            node,
+            within,
+        });
+    }
+
+    /// The nodes of a region of the program, or of threads.
+    fn nodes(
+        &mut self,
+        region: u32,
+        context: Option<u32>,
+        (above, around): (u32, u32),
+    ) -> (u32, u32) {
+        let meaning = self.world.meaning(region);
+        let known = self.definitions.regions.get(&region);
+        let is_placed = meaning == Some(Meaning::User) || known.is_some_and(|known| known.line > 0);
+        let is_parallel = meaning == Some(Meaning::Threads(Construct::Parallel));
+        if let Some(context) = context {
+            // Functions of a library are where they are called.
+            let at = match is_placed {
+                true => context,
+                false => self.definitions.contexts[&context].parent,
+            };
+            let node = self.paths.context(at, self.definitions);
+            return (node, node);
+        }
+        let around = if is_parallel { 0 } else { around };
+        match is_placed {
+            true => {
+                let mut enter = |above| self.paths.enter(above, region, self.definitions);
+                (enter(above), enter(around))
+            }
+            // In archives of laggard, paths begin anew in a parallel region.
+            false if is_parallel => (0, 0),
+            false => (above, around),
+        }
     }
 
     fn leave(&mut self, time: u64, region: u32) {
@@ -261,11 +316,7 @@ impl<'a> Calls<'a> {
         if self.open.as_ref().is_some_and(|open| open.depth >= at)
             && let Some(open) = self.open.take()
         {
-            let is_end = open.number == number::omp_loop_end;
-            let record = self.close(open, time);
-            if is_end {
-                self.may_be_last(record);
-            }
+            self.close_left(region, open, time);
         }
         if let Some(Meaning::Threads(construct)) = self.world.meaning(region) {
             self.left_construct(time, construct);
@@ -303,9 +354,11 @@ impl<'a> Calls<'a> {
         let number = open.number;
         let is_probe = open.is_probe();
         // The next event tells more.
-        let is_open = is_probe || number == number::omp_loop_end;
+        let is_open = is_probe || self.is_unsettled();
         let mut record = 0;
-        for (done, request, waits) in open.close(time) {
+        let mut sampled = std::mem::take(&mut self.sampled);
+        for (mut done, request, waits) in open.close(time) {
+            done.sampled = std::mem::take(&mut sampled);
             record = self.pending.push(done, request, waits || is_open);
             self.probe = is_probe.then_some((record, number));
         }
@@ -350,7 +403,11 @@ impl<'a> Calls<'a> {
             Some(open) => act(open),
             None => {
                 self.compute(time);
-                let node = self.stack.last().map_or(0, |level| level.node);
+                let is_of_threads = calls::call(stand_in).is_some_and(Call::is_threads);
+                let node = self.stack.last().map_or(0, |level| match is_of_threads {
+                    true => level.within,
+                    false => level.node,
+                });
                 let path = self.paths.call_path(node, &mut self.output);
                 let mut open = Open::new(stand_in, time, path, self.stack.len());
                 open.computed = self.take_computed();

@@ -9,7 +9,8 @@ use laggard_trace::calls::{CALLS, number};
 use crate::definitions::{PARADIGM_OPENMP, PARADIGM_PTHREAD, Region};
 
 /// `OTF2_RegionRole` of the constructs.
-mod role {
+#[allow(missing_docs)]
+pub mod role {
     pub const PARALLEL: u8 = 5;
     pub const SECTIONS: u8 = 6;
     pub const CRITICAL: u8 = 12;
@@ -47,6 +48,9 @@ impl Construct {
             PARADIGM_PTHREAD => return called(&name).map(Construct::Call),
             _ => return None,
         }
+        if let Some(call) = called(&name) {
+            return Some(Construct::Call(call));
+        }
         let construct = name.strip_prefix(b"!$omp ").unwrap_or_default();
         let is = |word: &str| construct.starts_with(word.as_bytes());
         Some(match region.role {
@@ -61,7 +65,7 @@ impl Construct {
             role::ORDERED => Construct::Call(number::omp_ordered),
             role::ORDERED_SBLOCK => Construct::OrderedBody,
             role::TASK_WAIT => Construct::Call(number::omp_taskwait),
-            _ => Construct::Call(called(&name)?),
+            _ => return None,
         })
     }
 }

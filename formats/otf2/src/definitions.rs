@@ -21,6 +21,13 @@ pub mod group_kind {
     pub const COMM_SELF: u8 = 6;
 }
 
+/// `OTF2_INTERRUPT_GENERATOR_MODE_TIME`, `OTF2_BASE_BINARY`, `OTF2_BASE_DECIMAL`.
+pub const GENERATOR_TIME: u8 = 0;
+/// See [`GENERATOR_TIME`].
+pub const BASE_BINARY: u8 = 0;
+/// See [`GENERATOR_TIME`].
+pub const BASE_DECIMAL: u8 = 1;
+
 /// `OTF2_PARADIGM_UNKNOWN`.
 pub const PARADIGM_UNKNOWN: u8 = 0;
 /// `OTF2_REGION_ROLE_FILE_IO`.
@@ -31,6 +38,8 @@ pub const ROLE_FILE_IO_METADATA: u8 = 38;
 pub const PARADIGM_OPENMP: u8 = 3;
 /// `OTF2_PARADIGM_MPI`.
 pub const PARADIGM_MPI: u8 = 4;
+/// `OTF2_PARADIGM_MEASUREMENT_SYSTEM`.
+pub const PARADIGM_MEASUREMENT_SYSTEM: u8 = 6;
 /// `OTF2_PARADIGM_PTHREAD`.
 pub const PARADIGM_PTHREAD: u8 = 7;
 /// `OTF2_LOCATION_TYPE_UNKNOWN` and `OTF2_LOCATION_TYPE_CPU_THREAD`: locations that make calls.
@@ -164,6 +173,8 @@ pub struct Definitions {
     pub places: FxHashMap<u32, (u32, u32)>,
     /// Calling contexts.
     pub contexts: FxHashMap<u32, Context>,
+    /// How often samples are taken: the time of the processor between two, ns, by number.
+    pub generators: FxHashMap<u32, u64>,
     /// Text properties of locations: location, name, text.
     pub properties: Vec<(u64, u32, u32)>,
     /// Attributes.
@@ -201,7 +212,7 @@ impl Definitions {
 
     /// Registers callbacks that fill this, for every record of interest.
     pub fn register(otf2: &Otf2, callbacks: Handle) {
-        let all: [(&str, Callback); 14] = [
+        let all: [(&str, Callback); 15] = [
             ("ClockProperties", clock_properties as Callback),
             ("String", string as Callback),
             ("SystemTreeNode", node as Callback),
@@ -216,6 +227,7 @@ impl Definitions {
             ("SourceCodeLocation", place as Callback),
             ("CallingContext", context as Callback),
             ("Attribute", attribute as Callback),
+            ("InterruptGenerator", generator as Callback),
         ];
         for (record, callback) in all {
             otf2.set(Table::Global, callbacks, record, callback);
@@ -305,6 +317,15 @@ callbacks! {
     attribute(into, id: u32, name: u32, description: u32, kind: u8) {
         let attribute = Attribute { name, description, kind };
         Definitions::first(&mut into.attributes, id, attribute, &mut into.repeated);
+    }
+    generator(into, id: u32, _name: u32, mode: u8, base: u8, exponent: i64, period: u64) {
+        // In units of a power of seconds, unless it counts something else.
+        let base = if base == BASE_BINARY { 2.0_f64 } else { 10.0 };
+        let seconds = period as f64 * base.powi(exponent.clamp(-99, 99) as i32);
+        if mode == GENERATOR_TIME && seconds > 0.0 {
+            let ns = (seconds * 1e9).round() as u64;
+            Definitions::first(&mut into.generators, id, ns, &mut into.repeated);
+        }
     }
     context(into, id: u32, region: u32, place: u32, parent: u32) {
         let context = Context { region, place, parent };

@@ -257,8 +257,10 @@ pub enum Event {
     EnterCall(u32, Box<Told>),
     /// A region was left.
     Leave(u32),
-    /// A calling context was entered.
-    EnterContext(u32),
+    /// A calling context was entered: how many of its regions are new, and one more; and attributes of a call.
+    EnterContext(u32, u32, Box<Told>),
+    /// The thread was seen in a calling context: how many of its regions are new, and one more.
+    Sample(u32, u32),
     /// A calling context was left.
     LeaveContext(u32),
     /// A message was sent.
@@ -395,10 +397,11 @@ impl Sink {
 
 /// Registers callbacks that append all events of interest to a [`Sink`].
 pub fn register(otf2: &Otf2, callbacks: Handle) {
-    let all: [(&str, Callback); 51] = [
+    let all: [(&str, Callback); 52] = [
         ("Enter", enter as Callback),
         ("Leave", leave as Callback),
         ("CallingContextEnter", enter_context as Callback),
+        ("CallingContextSample", sample as Callback),
         ("CallingContextLeave", leave_context as Callback),
         ("MpiSend", send as Callback),
         ("MpiIsend", isend as Callback),
@@ -516,7 +519,7 @@ const ON: u8 = 1;
 
 callbacks! {
     leave(region: u32) => Event::Leave(region);
-    enter_context(context: u32) => Event::EnterContext(context);
+    sample(context: u32, distance: u32) => Event::Sample(context, distance);
     leave_context(context: u32) => Event::LeaveContext(context);
     send(peer: u32, comm: u32, tag: u32, bytes: u64) => Event::Send(message(peer, comm, tag, bytes));
     isend(peer: u32, comm: u32, tag: u32, bytes: u64, request: u64) =>
@@ -591,6 +594,24 @@ unsafe extern "C" fn enter(
         true => Event::Enter(region),
         false => Event::EnterCall(region, Box::new(told)),
     };
+    into.batch.push((time, event));
+    SUCCESS
+}
+
+unsafe extern "C" fn enter_context(
+    _location: u64,
+    time: u64,
+    _position: u64,
+    data: Handle,
+    attributes: Handle,
+    context: u32,
+    distance: u32,
+) -> Code {
+    // SAFETY: as in the functions above.
+    let into = unsafe { &mut *data.cast::<Sink>() };
+    // SAFETY: the list of this event.
+    let told = unsafe { into.told(attributes) };
+    let event = Event::EnterContext(context, distance, Box::new(told));
     into.batch.push((time, event));
     SUCCESS
 }

@@ -151,6 +151,18 @@ functions! { Writing:
     on_window = "OTF2_EvtWriter_RmaOpCompleteRemote"(Handle, Handle, u64, u32, u64) -> Code;
     transfer_complete = "OTF2_EvtWriter_RmaOpCompleteBlocking"(Handle, Handle, u64, u32, u64) -> Code;
     group_sync = "OTF2_EvtWriter_RmaGroupSync"(Handle, Handle, u64, u32, u32, u32) -> Code;
+    enter_context = "OTF2_EvtWriter_CallingContextEnter"(Handle, Handle, u64, u32, u32) -> Code;
+    leave_context = "OTF2_EvtWriter_CallingContextLeave"(Handle, Handle, u64, u32) -> Code;
+    sample = "OTF2_EvtWriter_CallingContextSample"(Handle, Handle, u64, u32, u32, u32) -> Code;
+    place = "OTF2_GlobalDefWriter_WriteSourceCodeLocation"(Handle, u32, u32, u32) -> Code;
+    context = "OTF2_GlobalDefWriter_WriteCallingContext"(Handle, u32, u32, u32, u32) -> Code;
+    generator = "OTF2_GlobalDefWriter_WriteInterruptGenerator"(Handle, u32, u32, u8, u8, i64, u64) -> Code;
+    fork = "OTF2_EvtWriter_ThreadFork"(Handle, Handle, u64, u8, u32) -> Code;
+    join = "OTF2_EvtWriter_ThreadJoin"(Handle, Handle, u64, u8) -> Code;
+    team_begin = "OTF2_EvtWriter_ThreadTeamBegin"(Handle, Handle, u64, u32) -> Code;
+    team_end = "OTF2_EvtWriter_ThreadTeamEnd"(Handle, Handle, u64, u32) -> Code;
+    acquire = "OTF2_EvtWriter_ThreadAcquireLock"(Handle, Handle, u64, u8, u32, u32) -> Code;
+    release = "OTF2_EvtWriter_ThreadReleaseLock"(Handle, Handle, u64, u8, u32, u32) -> Code;
     program_begin = "OTF2_EvtWriter_ProgramBegin"(Handle, Handle, u64, u32, u32, *const u32) -> Code;
     program_end = "OTF2_EvtWriter_ProgramEnd"(Handle, Handle, u64, i64) -> Code;
 }

@@ -273,6 +273,7 @@ impl Open {
                     _ => Told::default(),
                 },
                 computed: std::mem::take(&mut self.computed),
+                sampled: Vec::new(),
             };
             records.push((done, row.request, row.waits));
         }

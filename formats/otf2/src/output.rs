@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use laggard_trace::calls::number;
 use laggard_trace::{
-    Definition, Endpoint, Extension, Frame, LocationWriter, OUTCOME_CANCELLED, PEER_NONE,
+    Definition, Endpoint, Extension, Frame, LocationWriter, MOMENT, OUTCOME_CANCELLED, PEER_NONE,
     ProfileEntry, Record, Signature, flags,
 };
 use rustc_hash::FxHashMap;
@@ -48,6 +48,8 @@ pub struct Output<'a> {
     peers: FxHashMap<Vec<u32>, u32>,
     /// Usage of the signatures, by number.
     uses: Vec<Use>,
+    /// Ticks that a sample stands for.
+    pub sample_ticks: u64,
     /// Number of requests posted in records so far.
     posts: u64,
     /// Number of calls.
@@ -69,6 +71,7 @@ impl<'a> Output<'a> {
             lists: FxHashMap::default(),
             peers: FxHashMap::default(),
             uses: vec![Use::default()],
+            sample_ticks: 0,
             posts: 0,
             calls: 0,
             last: 0,
@@ -194,6 +197,7 @@ impl<'a> Output<'a> {
                 left -= u64::from(part);
             }
         }
+        self.add_samples(done, &mut extensions);
         let id = self.signature(&signature, &mut extensions);
         match extensions.is_empty() {
             true => self.writer.push(done.enter, done.leave, id),
@@ -209,6 +213,26 @@ impl<'a> Output<'a> {
         self.posts += u64::from(signature.has(flags::POSTS));
         self.calls += u64::from(!signature.has(flags::PART));
         self.last = self.last.max(done.leave);
+    }
+
+    /// The samples before a call: by call path, then in order of time.
+    fn add_samples(&self, done: &Done, to: &mut Vec<Record>) {
+        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        for &(path, _) in &done.sampled {
+            *sums.entry(path).or_default() += self.sample_ticks;
+        }
+        for (path, mut ticks) in sums {
+            while ticks > 0 {
+                let part = u32::try_from(ticks).unwrap_or(u32::MAX);
+                to.push(Record::extension(Extension::Sampled, path, part));
+                ticks -= u64::from(part);
+            }
+        }
+        for &(path, time) in &done.sampled {
+            let before = done.enter.saturating_sub(time) / MOMENT;
+            let before = u32::try_from(before).unwrap_or(u32::MAX);
+            to.push(Record::extension(Extension::SampledAt, path, before));
+        }
     }
 
     /// The id of a completion list, 0 if it is empty; `None` if it gets no definition.

@@ -43,6 +43,8 @@ pub struct Done {
     pub told: Told,
     /// Computation before it, by call path: its id, and ticks.
     pub computed: Vec<(u32, u64)>,
+    /// Samples before it: call path, and ticks.
+    pub sampled: Vec<(u32, u64)>,
 }
 
 /// Facts about a request from its completion.
@@ -111,8 +113,10 @@ impl Waiting {
             && !next.signature.has(flags::POSTS)
             && next.completes.is_empty()
             && next.computed.is_empty()
+            && next.sampled.is_empty()
             && done.completes.is_empty()
             && done.computed.is_empty()
+            && done.sampled.is_empty()
             && (&next.signature, &next.told) == (&done.signature, &done.told);
         let since = next.enter.checked_sub(self.end);
         let since = since.and_then(|since| u32::try_from(since).ok());
@@ -313,6 +317,7 @@ mod tests {
             completes: SmallVec::new(),
             told: Told::default(),
             computed: Vec::new(),
+            sampled: Vec::new(),
         }
     }
 

@@ -180,6 +180,12 @@ impl Transcoder {
         if thread.thread == 0 {
             self.describe(&mut output, thread, event);
         }
+        if let Some(period) = definitions.generators.values().min() {
+            let ticks = u128::from(*period) * u128::from(self.timer.ticks_per_s) / 1_000_000_000;
+            output.sample_ticks = ticks as u64;
+            let hz = 1_000_000_000 / period.max(&1);
+            output.property("sample_hz", hz.to_string().as_bytes());
+        }
         let own = memberships.get(&thread.rank).map_or(&[][..], Vec::as_slice);
         for &(comm, local_rank) in own {
             let known = self.world.communicator(comm, thread.rank, local_rank);

@@ -7,8 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::constructs::Construct;
 use crate::definitions::{
-    Comm, Definitions, Group, PARADIGM_MPI, PARADIGM_OPENMP, PARADIGM_PTHREAD, ROLE_FILE_IO,
-    ROLE_FILE_IO_METADATA, THREAD_TYPES, UNDEFINED, group_kind,
+    Comm, Definitions, Group, PARADIGM_MEASUREMENT_SYSTEM, PARADIGM_MPI, PARADIGM_OPENMP,
+    PARADIGM_PTHREAD, ROLE_FILE_IO, ROLE_FILE_IO_METADATA, THREAD_TYPES, UNDEFINED, group_kind,
 };
 use crate::events::{ROOT_NONE, ROOT_SELF, ROOT_THIS_GROUP};
 use crate::names;
@@ -364,9 +364,14 @@ fn communicators(definitions: &Definitions, processes: &[u64]) -> BTreeMap<u32, 
                 .collect(),
         )
     };
-    let is_mpi = |group: &Group| ![PARADIGM_OPENMP, PARADIGM_PTHREAD].contains(&group.paradigm);
+    let others = [
+        PARADIGM_OPENMP,
+        PARADIGM_PTHREAD,
+        PARADIGM_MEASUREMENT_SYSTEM,
+    ];
+    let is_mpi = |group: &Group| !others.contains(&group.paradigm);
     let of = |comm: &Comm| -> Option<Members> {
-        // Others are teams of threads.
+        // Others are teams of threads, or what a recorder needs for itself.
         definitions
             .groups
             .get(&comm.group)?

@@ -26,6 +26,8 @@ const LEVEL: u32 = 3;
 pub const ANY_NUMBER: u32 = 0;
 /// Numbers with which the attributes [`TOLD`](crate::events::TOLD) must be defined.
 pub const TOLD_NUMBERS: [u32; TOLD.len()] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
+/// Number with which what takes samples must be defined.
+pub const GENERATOR: u32 = 0;
 /// `OTF2_RMA_SYNC_TYPE_MEMORY`.
 const SYNC_MEMORY: u32 = 0;
 
@@ -169,6 +171,16 @@ impl ArchiveWriter {
                     code
                 }
                 Event::Leave(region) => (call.leave)(to, none, time, region),
+                Event::EnterContext(context, distance, ref told) => {
+                    let list = self.told(told);
+                    let code = (call.enter_context)(to, list, time, context, distance);
+                    (call.attributes_delete)(list);
+                    code
+                }
+                Event::LeaveContext(context) => (call.leave_context)(to, none, time, context),
+                Event::Sample(context, distance) => {
+                    (call.sample)(to, none, time, context, distance, GENERATOR)
+                }
                 Event::Send(m) => (call.send)(to, none, time, m.peer, m.comm, m.tag, m.bytes),
                 Event::Receive(m, any) => {
                     let list = self.attributes(any);
@@ -270,6 +282,16 @@ impl ArchiveWriter {
                     (call.group_sync)(to, none, time, LEVEL, window, group)
                 }
                 Event::OnTarget(window, target) => (call.unlock)(to, none, time, window, target, 0),
+                Event::Fork(model, threads) => (call.fork)(to, none, time, model, threads),
+                Event::Join(model) => (call.join)(to, none, time, model),
+                Event::TeamBegin(team) => (call.team_begin)(to, none, time, team),
+                Event::TeamEnd(team) => (call.team_end)(to, none, time, team),
+                Event::Acquire(model, lock, order) => {
+                    (call.acquire)(to, none, time, model, lock, order)
+                }
+                Event::Release(model, lock, order) => {
+                    (call.release)(to, none, time, model, lock, order)
+                }
                 Event::Metric(metric, value) => {
                     (call.metric)(to, none, time, metric, 1, &LONG, &value)
                 }

@@ -1,4 +1,5 @@
-! Threads of a Fortran program: the second one is late at the end of a loop, and at a barrier.
+! Threads of a Fortran program: the second one is late at the end of a loop, and at a barrier; then it keeps
+! a nest lock that the first one wants.
 !
 ! Built with -fopenmp, run with two threads of one rank or more.
 program threads
@@ -8,7 +9,9 @@ program threads
     integer, parameter :: rounds = 5
     integer :: provided, ierror, round, part
     integer :: parts(2), total
+    integer(kind=omp_nest_lock_kind) :: nest
     call MPI_Init_thread(MPI_THREAD_FUNNELED, provided, ierror)
+    call omp_init_nest_lock(nest)
     total = 0
     do round = 1, rounds
         parts = 0
@@ -22,6 +25,18 @@ program threads
         part = omp_get_thread_num() + 1
         call work(part, 10)
         !$omp barrier
+        !$omp end parallel
+        !$omp parallel private(part)
+        part = omp_get_thread_num() + 1
+        if (part == 2) then
+            call omp_set_nest_lock(nest)
+            call omp_set_nest_lock(nest)
+        end if
+        !$omp barrier
+        if (part == 1) call omp_set_nest_lock(nest)
+        call work(part, 20)
+        call omp_unset_nest_lock(nest)
+        if (part == 2) call omp_unset_nest_lock(nest)
         !$omp end parallel
         total = total + sum(parts)
     end do

@@ -166,6 +166,18 @@ impl Places {
                     line.function = function.to_owned();
                 }
             }
+            // Of a program without symbols, the tables for unwinding tell where functions begin.
+            if let Some((line, address)) = lines.first_mut()
+                && !line.has_source()
+                && let Some(Frames(FrameText::Native {
+                    path,
+                    build_id,
+                    offset,
+                })) = self.paths.get(&key).and_then(|frames| frames.first())
+            {
+                let start = self.symbols.function_start(path, build_id, *offset);
+                *address = start.unwrap_or(0);
+            }
             let most = first.entry(lines.clone()).or_insert((time, key));
             if time > most.0 {
                 *most = (time, key);

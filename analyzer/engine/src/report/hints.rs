@@ -135,7 +135,13 @@ pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts)
     let mut facts = Facts::default();
     facts.text(Fact::Operation, root.operation.clone());
     facts.text(Fact::Place, words::place(&root.location));
-    facts.text(Fact::Who, words::who(root));
+    let who = words::who(root);
+    // Verbs agree with threads where some are named.
+    let named = match root.thread_set.is_empty() {
+        true => ranks.len(),
+        false => 1 + usize::from(who.starts_with("threads")),
+    };
+    facts.text(Fact::Who, who);
     facts.number(
         Fact::Threads,
         f64::from(u8::from(!root.thread_set.is_empty())),
@@ -150,7 +156,7 @@ pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts)
         facts.number(Fact::CauseRank, f64::from(most.rank));
         facts.number(Fact::CauseShare, most.severity_s / root.severity_s);
     }
-    facts.number(Fact::Waiting, ranks.len() as f64);
+    facts.number(Fact::Waiting, named as f64);
     facts.number(Fact::Severity, root.severity_s);
     about_run(run, &mut facts);
     said(run.rules.base.hints(about, &facts, &show), run).0

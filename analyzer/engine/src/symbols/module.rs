@@ -7,6 +7,7 @@ use addr2line::Loader;
 use memmap2::Mmap;
 use object::{Object, ObjectSection};
 
+use super::frames::Functions;
 use super::outlined::{self, Regions};
 use super::{Line, Origin, Problem, base_name, find, names};
 
@@ -15,6 +16,8 @@ pub(crate) struct Module {
     path: Arc<str>,
     build_id: Vec<u8>,
     state: State,
+    /// Where functions begin and end, once that was needed.
+    functions: Option<Functions>,
 }
 
 enum State {
@@ -37,6 +40,7 @@ impl Module {
             path,
             build_id,
             state: State::NotLoaded,
+            functions: None,
         }
     }
 
@@ -58,6 +62,15 @@ impl Module {
         loaded.problem.filter(|&problem| {
             is_program && (problem != Problem::NoLines || !is_installed(&self.path))
         })
+    }
+
+    /// Where the function begins that has this address.
+    pub fn function_start(&mut self, offset: u64) -> Option<u64> {
+        let functions = self.functions.get_or_insert_with(|| {
+            let file = own_file(Path::new(&*self.path), &self.build_id);
+            file.map_or_else(|_| Functions::default(), |file| Functions::of(&file))
+        });
+        functions.start(offset)
     }
 
     /// The lines at an address; never empty.

@@ -3,6 +3,9 @@
 //! Locks and turns that nobody waited for have no records. Of others, those who gave them back during a wait
 //! do, one after another: each has the time since the one before did. Of signals, the last one during
 //! the wait ended it.
+//!
+//! Some runtimes tell that a lock was given back only after they did it, when another thread may have it
+//! already. So of a lock, who gives it back a moment after a wait, before the one that waited, ended that wait.
 
 use laggard_patterns::PatternId;
 use laggard_trace::calls::number;
@@ -10,8 +13,12 @@ use rustc_hash::FxHashMap;
 
 use super::{Settled, party};
 use crate::stream::call::CallAt;
+use crate::stream::roles::Among;
 use crate::stream::rows::Row;
 use crate::wire::parcels::Party;
+
+/// How long after a wait it may be told that a lock was given back, ns.
+const MOMENT: i64 = 100_000;
 
 /// A wait, and who gave the lock back during it.
 #[derive(Debug)]
@@ -19,6 +26,30 @@ struct Open {
     call: CallAt,
     operation: u16,
     holders: Vec<Party>,
+    /// Whether the one that waited has given the lock back itself.
+    is_over: bool,
+}
+
+impl Open {
+    /// A thread gives the lock back.
+    fn give_back(&mut self, (rank, call): (u32, &CallAt)) {
+        let own = &self.call;
+        if own.thread == call.thread {
+            self.is_over |= call.enter >= own.leave;
+        } else if call.enter <= own.leave {
+            self.holders.push(party(rank, call));
+        } else if call.enter <= own.leave + MOMENT
+            && self.holders.is_empty()
+            && !self.is_over
+            && Among::of(self.operation) == Among::Locks
+        {
+            let enter = own.leave;
+            self.holders.push(Party {
+                enter,
+                ..party(rank, call)
+            });
+        }
+    }
 }
 
 /// The waits for locks that are not over.
@@ -36,6 +67,7 @@ impl Locks {
                 call: *call,
                 operation: row.operation,
                 holders: Vec::new(),
+                is_over: false,
             });
         }
     }
@@ -43,16 +75,15 @@ impl Locks {
     /// A thread gives a lock back.
     pub fn give_back(&mut self, (rank, call): (u32, &CallAt), lock: u64) {
         for open in self.open.get_mut(&lock).into_iter().flatten() {
-            if open.call.thread != call.thread && call.enter <= open.call.leave {
-                open.holders.push(party(rank, call));
-            }
+            open.give_back((rank, call));
         }
     }
 
     /// All calls entered before `until` are known, ns: hands over the waits that were over before.
     pub fn settle(&mut self, until: i64, settled: &mut Vec<Settled>) {
         self.open.retain(|_, of_lock| {
-            for mut open in of_lock.extract_if(.., |open| open.call.leave < until) {
+            let is_settled = |open: &mut Open| open.call.leave + MOMENT < until;
+            for mut open in of_lock.extract_if(.., is_settled) {
                 let pattern = match open.operation {
                     number::omp_critical => PatternId::WaitAtCritical,
                     number::omp_ordered => PatternId::WaitAtOrdered,

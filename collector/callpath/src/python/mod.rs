@@ -11,6 +11,7 @@
 //! same two objects would be mistaken for it.
 
 mod layout;
+pub mod moment;
 mod text;
 
 use std::collections::HashMap;

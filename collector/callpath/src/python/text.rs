@@ -10,6 +10,33 @@ const LENGTH: usize = 16;
 const STATE: usize = 32;
 const LONGEST: usize = 4096;
 
+/// The text of a copied `str` object, as far as it was copied. `None` if it has another form.
+pub(super) fn copied(bytes: &[u8], layout: &Layout) -> Option<String> {
+    let number = |offset: usize, size: usize| {
+        let mut number = [0; 8];
+        number[..size].copy_from_slice(bytes.get(offset..offset + size)?);
+        Some(u64::from_le_bytes(number))
+    };
+    let (length, state) = (number(LENGTH, 8)? as usize, number(STATE, 4)?);
+    let (kind, compact, ascii) = (state >> 2 & 7, state >> 5 & 1, state >> 6 & 1);
+    let size = kind as usize;
+    if compact == 0 || ![1, 2, 4].contains(&size) {
+        return None;
+    }
+    let data = if ascii == 1 {
+        layout.ascii
+    } else {
+        layout.wide
+    };
+    let character = |index: usize| number(data + size * index, size);
+    let characters = (0..length.min(LONGEST)).map_while(character);
+    let text = characters.map(|code| {
+        let code = char::from_u32(code as u32);
+        code.unwrap_or(char::REPLACEMENT_CHARACTER)
+    });
+    Some(text.collect())
+}
+
 /// The text of the `str` object at `object`, at most [`LONGEST`] characters. Empty if it has a
 /// form that Python's compiler does not produce.
 ///

@@ -54,6 +54,10 @@ pub struct Threads {
     begun: Option<Begun>,
     /// Node of its last parallel region.
     region: u32,
+    /// Whether the call that is left may be the end of its region: the next event tells.
+    may_be_last: bool,
+    /// Whether the archive has calls that tell when threads idle, as those of laggard.
+    tells_idle: bool,
     /// The record of a barrier, if that may be the end of the region.
     ended: Option<u64>,
     /// The region that it has left last.
@@ -69,7 +73,7 @@ impl Calls<'_> {
         let contexts = &self.definitions.contexts;
         let (entered, left) = match *event {
             Event::Enter(region) | Event::EnterCall(region, _) => (Some(region), None),
-            Event::EnterContext(context) => (contexts.get(&context).map(|c| c.region), None),
+            Event::EnterContext(context, ..) => (contexts.get(&context).map(|c| c.region), None),
             Event::Leave(region) => (None, Some(region)),
             Event::LeaveContext(context) => (None, contexts.get(&context).map(|c| c.region)),
             _ => (None, None),
@@ -131,7 +135,9 @@ impl Calls<'_> {
     pub(super) fn of_threads(&mut self, time: u64, event: &Event) {
         match *event {
             Event::Fork(..) => {
-                self.compute(time);
+                if self.open.is_none() {
+                    self.compute(time);
+                }
                 self.threads.forked = Some(time);
             }
             Event::TeamBegin(comm) => self.begin_team(time, comm),
@@ -168,6 +174,9 @@ impl Calls<'_> {
             return self.note(Kind::Undefined);
         };
         self.threads.within.push(part);
+        if self.threads.tells_idle {
+            return;
+        }
         let is_first = self.output.calls == 0;
         let (call, enter) = match (forked, idle) {
             (Some(forked), _) => (number::omp_parallel, forked),
@@ -194,7 +203,8 @@ impl Calls<'_> {
         self.threads.task = None;
         self.threads.aside.clear();
         // Of a recorder that tells of no wait at the end of a region, nobody knows when it is over.
-        if part.number > 0 && at == 0 && part.met > 0 {
+        let is_idle = part.number > 0 && at == 0 && part.met > 0;
+        if is_idle && !self.threads.tells_idle {
             self.threads.idle = Some(time);
         }
     }
@@ -245,6 +255,8 @@ impl Calls<'_> {
     /// A region of threads is left.
     pub(super) fn left_construct(&mut self, time: u64, construct: Construct) {
         self.threads.left = Some(construct);
+        let idles = [number::omp_parallel, number::omp_idle].map(Construct::Call);
+        self.threads.tells_idle |= idles.contains(&construct);
         if construct == Construct::OrderedBody {
             let told = Told::of_threads(self.part().turns(), 0);
             self.instant(time, number::omp_ordered_end, told);
@@ -349,9 +361,20 @@ impl Calls<'_> {
         );
     }
 
-    /// A barrier is over that may have been the end of its region.
-    pub(super) fn may_be_last(&mut self, record: u64) {
-        self.threads.ended = Some(record);
+    /// A call is left: its region tells what it is.
+    pub(super) fn close_left(&mut self, region: u32, open: Open, time: u64) {
+        let implicit = Meaning::Threads(Construct::ImplicitBarrier);
+        self.threads.may_be_last =
+            open.number == number::omp_loop_end && self.world.meaning(region) == Some(implicit);
+        let record = self.close(open, time);
+        if std::mem::take(&mut self.threads.may_be_last) {
+            self.threads.ended = Some(record);
+        }
+    }
+
+    /// Whether more will be known of the call that is being closed.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.threads.may_be_last
     }
 }
 

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{ArchiveWriter, Marker, text};
 use crate::Error;
-use crate::definitions::{Definitions, LONG, TEXT, UNDEFINED};
+use crate::definitions::{BASE_DECIMAL, Definitions, GENERATOR_TIME, LONG, TEXT, UNDEFINED};
 
 /// `OTF2_LOCATION_GROUP_TYPE_PROCESS`.
 const PROCESS: u8 = 1;
@@ -66,6 +66,17 @@ impl ArchiveWriter {
                 self.check(region(
                     to, id, name, canonical, name, role, paradigm, 0, r.file, line, line,
                 ))?;
+            }
+            for (id, &(file, line)) in sorted(&definitions.places) {
+                self.check((call.place)(to, id, file, line))?;
+            }
+            for (id, context) in sorted(&definitions.contexts) {
+                let (region, place) = (context.region, context.place);
+                self.check((call.context)(to, id, region, place, context.parent))?;
+            }
+            for (id, &period) in sorted(&definitions.generators) {
+                let (mode, base) = (GENERATOR_TIME, BASE_DECIMAL);
+                self.check((call.generator)(to, id, 0, mode, base, -9, period))?;
             }
             for (id, groups) in sorted(&definitions.groups) {
                 for group in groups {

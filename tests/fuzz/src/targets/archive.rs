@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use laggard_otf2::definitions::{
-    Attribute, BYTE, Clock, Comm, Context, Definitions, Group, Location, PARADIGM_MPI, Region,
-    UNDEFINED, group_kind,
+    Attribute, BYTE, Clock, Comm, Context, Definitions, Group, Location, PARADIGM_MPI,
+    PARADIGM_OPENMP, Region, UNDEFINED, group_kind,
 };
 use laggard_otf2::events::{self, ANY, Any, Batch, Collective, Event, Message, OneSided};
 use laggard_otf2::source::{Offsets, Progress, Source, Stream};
@@ -148,7 +148,13 @@ impl Memory {
                 },
             )),
             6 => drop(known.places.insert(id, (first, z))),
-            7 => drop(known.regions.insert(id, region(first, second, z))),
+            7 => {
+                let mut new = region(first, second, z);
+                if delta % 2 == 1 {
+                    (new.role, new.paradigm) = (delta as u8 >> 1, PARADIGM_OPENMP);
+                }
+                known.regions.insert(id, new);
+            }
             8 => drop(known.nodes.insert(id, (first, second, z))),
             9 => drop(known.processes.insert(id, (first, second))),
             10 => self.offsets.push((at, (z.into(), delta.into()))),
@@ -184,6 +190,18 @@ fn usual() -> Definitions {
         all.strings.insert(id, text.as_bytes().into());
         all.regions.insert(id, region(id, id, id));
     }
+    // Constructs of OpenMP, by their roles.
+    let next = all.regions.len() as u32;
+    for (id, role) in (next..).zip([5, 6, 12, 13, 15, 16, 18, 19, 22]) {
+        let (paradigm, shown) = (PARADIGM_OPENMP, region(0, 0, id % 2));
+        let construct = Region {
+            role,
+            paradigm,
+            ..shown
+        };
+        all.regions.insert(id, construct);
+    }
+    all.generators.insert(0, 1 << 20);
     let ranks = 0..3;
     for (id, group) in [(0, 0), (1, 1), (2, 2), (3, 1)] {
         all.locations.push(Location {
@@ -209,6 +227,18 @@ fn usual() -> Definitions {
     all.groups.insert(2, group(group_kind::COMM_SELF, &[]));
     all.groups.insert(3, group(group_kind::COMM_GROUP, &[2, 0]));
     all.groups.insert(4, group(group_kind::COMM_GROUP, &[1]));
+    for (id, kind, members) in [
+        (5, group_kind::COMM_LOCATIONS, vec![0, 1, 2, 3]),
+        (6, group_kind::COMM_GROUP, vec![1, 3]),
+    ] {
+        let paradigm = PARADIGM_OPENMP;
+        let team = Group {
+            kind,
+            paradigm,
+            members,
+        };
+        all.groups.insert(id, vec![team]);
+    }
     let comm = |id, group, other, parent| Comm {
         id,
         name: 0,
@@ -221,6 +251,7 @@ fn usual() -> Definitions {
         comm(1, 2, None, UNDEFINED),
         comm(2, 3, None, 0),
         comm(3, 3, Some(4), 0),
+        comm(4, 6, None, UNDEFINED),
     ];
     all.windows.extend([(0, (0, 0)), (1, (0, 2)), (2, (0, 1))]);
     let context = |region, parent| Context {
@@ -269,7 +300,7 @@ fn event(&Record { kind, x, y, z, .. }: &Record) -> Event {
     match kind % 32 {
         0 | 1 => Event::Enter(first),
         2 | 3 => Event::Leave(first),
-        4 => Event::EnterContext(first),
+        4 => Event::EnterContext(first, z, Box::default()),
         5 => Event::LeaveContext(first),
         6 => Event::Send(message),
         7 => Event::Isend(message, request),
@@ -305,7 +336,7 @@ fn event(&Record { kind, x, y, z, .. }: &Record) -> Event {
         25 => Event::OnTarget(second, first),
         26 => Event::Measurement(z % 2 == 0),
         27 => Event::Program(first, vec![second; z as usize % 4].into()),
-        28 => Event::ProgramEnd,
+        28 => of_threads(z, (first, second)),
         29 => Event::WindowCollectiveBegin,
         30 => match z % 4 {
             0 => Event::Flush(second, first),
@@ -325,6 +356,29 @@ fn event(&Record { kind, x, y, z, .. }: &Record) -> Event {
                 }),
             )
         }
+    }
+}
+
+/// An event of threads, of samples, or the end.
+fn of_threads(z: u32, (first, second): (u32, u32)) -> Event {
+    let task = events::Task {
+        team: second,
+        creator: first,
+        generation: z >> 4 & 3,
+    };
+    match z % 12 {
+        1 => Event::Fork(PARADIGM_OPENMP, first),
+        2 => Event::Join(PARADIGM_OPENMP),
+        3 => Event::TeamBegin(second),
+        4 => Event::TeamEnd(second),
+        5 => Event::Acquire(PARADIGM_OPENMP, first, second),
+        6 => Event::Release((z >> 4) as u8 % 8, first, second),
+        7 => Event::TaskSwitch(task),
+        8 => Event::TaskComplete(task),
+        9 => Event::ThreadWait(first, second.into()),
+        10 => Event::ThreadEnd(first, second.into()),
+        11 => Event::Sample(first, second),
+        _ => Event::ProgramEnd,
     }
 }
 
