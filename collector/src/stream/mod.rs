@@ -3,6 +3,7 @@
 mod definitions;
 mod keyed;
 mod place;
+mod polling;
 mod regions;
 mod samples;
 mod steered;
@@ -12,8 +13,7 @@ use std::io;
 
 use laggard_callpath::{CallSite, ModuleId, PathId, Tracer};
 use laggard_trace::{
-    Beside, Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
-    Subject,
+    Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature, Subject,
     calls::{self, Call},
     flags,
 };
@@ -35,14 +35,12 @@ use crate::types::TypeSizes;
 use definitions::completes;
 use keyed::Codes;
 use place::Place;
+use polling::{POLLING_GAP, POLLING_LONGEST, Polling};
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
 use samples::Samples;
 use steered::Steered;
 use stretches::Stretches;
-
-/// A polling loop stays one record while its tests follow each other within this gap.
-const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20);
 
 /// Settings that the files of all locations share.
 #[derive(Clone, Debug)]
@@ -69,22 +67,6 @@ pub struct Settings {
     pub sampling: Option<Wanted>,
     /// How they are taken if the user wants some later.
     pub sample_by: SampleBy,
-}
-
-/// A polling loop is one record for this long, so that little is lost if the program is killed.
-const POLLING_LONGEST: std::time::Duration = std::time::Duration::from_millis(100);
-
-/// Consecutive unsuccessful tests that are not in the trace yet.
-#[derive(Clone, Copy, Default)]
-struct Polling {
-    count: u32,
-    signature: u32,
-    enter: u64,
-    leave: u64,
-    inside: u64,
-    /// What the stretch before them was beside work, and what they were.
-    before: Beside,
-    during: Beside,
 }
 
 /// The recording of one location.
@@ -479,45 +461,6 @@ impl Stream {
         self.push(enter, leave, found.id);
     }
 
-    /// Records an unsuccessful test, merged with the preceding ones where possible.
-    pub fn record_polling(&mut self, raw: &Raw, enter: u64, leave: u64) {
-        let (Lookup::Known(found) | Lookup::New(found)) = self.find_or_make(raw) else {
-            return self.record_slowly(raw, &[], enter, leave);
-        };
-        let duration = leave.wrapping_sub(enter);
-        self.signatures.statistics(found).add(duration);
-        let is_pending = self.stretches.pending != 0;
-        let during = is_pending.then(|| self.stretches.take_inside(enter, leave));
-        let p = &mut self.polling;
-        let follows = p.count > 0
-            && p.count < u32::MAX
-            && p.signature == found.id
-            && leave.wrapping_sub(p.enter) < self.polling_longest
-            && enter.wrapping_sub(p.leave) < self.polling_gap
-            && p.inside + duration <= u64::from(u32::MAX);
-        if follows {
-            p.count += 1;
-            p.leave = leave;
-            p.inside += duration;
-            if let Some(during) = &during {
-                p.during.add(during);
-            }
-            return;
-        }
-        self.flush_polling(Some(enter));
-        self.stretches.begin_looks(enter);
-        self.polling = Polling {
-            count: 1,
-            signature: found.id,
-            enter,
-            leave,
-            inside: duration,
-            before: self.stretches.take(),
-            during: during.unwrap_or_default(),
-        };
-        self.samples_before_looks();
-    }
-
     #[inline(always)]
     fn find_or_make(&mut self, raw: &Raw) -> Lookup {
         match self.signatures.find(raw) {
@@ -570,37 +513,6 @@ impl Stream {
             self.writer.push_extended(&all, enter, leave, signature);
         }
         self.write_changes(leave, leave);
-    }
-
-    /// Writes the unsuccessful tests that are not in the trace yet; the `next` record is entered
-    /// then.
-    #[cold]
-    #[inline(never)]
-    fn flush_polling(&mut self, next: Option<u64>) {
-        let p = std::mem::take(&mut self.polling);
-        if p.count == 0 || !self.records {
-            return;
-        }
-        self.stretches.end_looks();
-        self.recorded += u64::from(p.count);
-        let gap = next.map_or(0, |next| next.saturating_sub(p.leave));
-        // Sleep between looks is told with the look before it.
-        let off = match gap >= self.polling_gap {
-            true => self.stretches.take().blocked,
-            false => 0,
-        };
-        let mut extensions: Vec<Record> = p.before.extensions().collect();
-        extensions.extend(p.during.extensions_inside());
-        self.add_samples_before_looks(p.enter, &mut extensions);
-        if p.count > 1 {
-            let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
-            extensions.push(repeated);
-        }
-        if off > 0 {
-            extensions.push(Record::extension_u64(Extension::Off, off));
-        }
-        self.writer
-            .push_extended(&extensions, p.enter, p.leave, p.signature);
     }
 
     /// Whether records, and so their definitions, are written.

@@ -2,4 +2,5 @@
 
 mod advice;
 pub mod node;
+mod now;
 pub mod read;

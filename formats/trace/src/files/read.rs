@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -33,8 +32,8 @@ pub(crate) const MAX_RANKS: u32 = 1 << 24;
 /// One location of a trace.
 #[derive(Debug)]
 pub struct Location {
-    path: PathBuf,
-    bytes: Bytes,
+    pub(super) path: PathBuf,
+    pub(super) bytes: Bytes,
     /// Offset of these bytes in the file.
     begin: usize,
     size: u64,
@@ -97,7 +96,7 @@ impl Bytes {
         !matches!(self, Bytes::Owned(..))
     }
 
-    fn get(&self) -> &[u8] {
+    pub(super) fn get(&self) -> &[u8] {
         match self {
             Bytes::Mapped(map) => map,
             Bytes::Joined(joined) => joined.bytes(),
@@ -248,41 +247,6 @@ impl Location {
     /// writer gives back in the end.
     pub fn used(&self) -> u64 {
         self.used
-    }
-
-    /// The call that is open now: the process may still write the file. `None` if it is in no call,
-    /// or enters and leaves calls all the time.
-    pub fn open_call_now(&self) -> Option<OpenCall> {
-        self.first_block_now(OpenCall::read)?
-    }
-
-    /// The number of the user's wish that the location follows now, see [`Control`](crate::Control); 0:
-    /// as it was started.
-    pub fn steered_now(&self) -> u32 {
-        self.first_block_now(OpenCall::steered).unwrap_or(0)
-    }
-
-    /// What the payload of the first block says now, if it is one of an open call.
-    fn first_block_now<T>(&self, says: impl Fn(&[u8]) -> T) -> Option<T> {
-        const BEGIN: usize = size_of::<FileHeader>() + BLOCK_HEADER;
-        // The first block of the file, if it has one.
-        const END: usize = BEGIN + OpenCall::PAYLOAD;
-        let mut copy = [0; END];
-        let first = match &self.bytes {
-            Bytes::Owned(..) => {
-                let (path, begin) = match &self.within {
-                    Some((node, begin)) => (node, *begin),
-                    None => (&self.path, 0),
-                };
-                let (file, _) = open_file(path).ok()?;
-                file.read_exact_at(&mut copy, begin).ok()?;
-                &copy[..]
-            }
-            mapped => mapped.get().get(..END)?,
-        };
-        let header = header_at(first, size_of::<FileHeader>())?;
-        let is_one = header.magic == BLOCK_MAGIC && header.kind == BlockKind::OpenCall as u16;
-        is_one.then(|| says(&first[BEGIN..]))
     }
 
     /// The records of a chunk, straight from the mapped file.
@@ -670,7 +634,7 @@ fn entries<T: FromBytes>(payload: &[u8]) -> impl Iterator<Item = T> + '_ {
         .filter_map(|bytes| T::read_from_bytes(bytes).ok())
 }
 
-fn header_at(bytes: &[u8], at: usize) -> Option<BlockHeader> {
+pub(super) fn header_at(bytes: &[u8], at: usize) -> Option<BlockHeader> {
     let bytes = bytes.get(at..at.checked_add(BLOCK_HEADER)?)?;
     // SAFETY: bytes of a slice, at any alignment. A writer may change them meanwhile, so that each
     // look at them has to be one.
