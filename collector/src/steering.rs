@@ -72,6 +72,10 @@ pub fn news(seen: u32) -> Option<Result<(u32, Wish), u32>> {
     if number == seen {
         return None;
     }
+    // Whoever steers never writes 0: the file is shorter than it was.
+    if number == 0 {
+        return Some(Err(CUT_OFF));
+    }
     let wish = slot.wish(number)?;
     Some(match wish {
         Ok(wish) => Ok((number, wish)),
@@ -82,18 +86,21 @@ pub fn news(seen: u32) -> Option<Result<(u32, Wish), u32>> {
 }
 
 /// Does what concerns the whole process: the first thread that sees a wish does it. A pause that the
-/// program ended since stays ended.
-pub fn apply(number: u32, wish: &Wish) {
-    // A thread that does it now is as good.
+/// program ended since stays ended. Returns whether it is done; if not, another wish came meanwhile, or another
+/// thread is at it.
+pub fn apply(number: u32, wish: &Wish) -> bool {
     let Ok(mut done) = DONE.try_lock() else {
-        return;
+        return false;
     };
+    if SLOT.get().and_then(ControlSlot::sequence) != Some(number) {
+        return false;
+    }
     let (last, before) = done.take().unwrap_or_default();
     if last == number {
         *done = Some((last, before));
-        return;
+        return true;
     }
-    if wish.detail != before.detail {
+    if (wish.detail, wish.said) != (before.detail, before.said) {
         let started = *PAUSED.get().unwrap_or(&false);
         run::set_paused(match wish.detail {
             Some(detail) => detail == Detail::Paused,
@@ -109,6 +116,7 @@ pub fn apply(number: u32, wish: &Wish) {
     }
     run::set(state::LEFT_OUT, !wish.left_out.is_empty());
     *done = Some((number, wish.clone()));
+    true
 }
 
 /// Whether the user wants to leave calls with this number out.

@@ -19,7 +19,7 @@ use laggard_tests::moved::{self, Change, OtherClock};
 use laggard_tests::product::{self, Bench};
 use laggard_tests::recorded::{check, near};
 use laggard_tests::report::{Bottleneck, Report};
-use laggard_trace::{ClockPoint, Location, NodeFile, RUN_FILE, file_name};
+use laggard_trace::{CONTROL_FILE, ClockPoint, Location, NodeFile, RUN_FILE, file_name};
 
 const PROGRAM: &str = "hosts/exchange.c";
 const MS: Duration = Duration::from_millis(1);
@@ -554,7 +554,7 @@ fn a_file_for_each_host() {
     let trace = setup.bench.path("trace");
     let entries = fs::read_dir(&trace).expect("a trace");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let files = paths.filter(|path| !path.ends_with(RUN_FILE));
+    let files = paths.filter(|path| !path.ends_with(RUN_FILE) && !path.ends_with(CONTROL_FILE));
     let mut found: Vec<(Vec<u32>, u64)> = files
         .map(|path| {
             let file = NodeFile::open(&path).expect("a node file");

@@ -396,7 +396,11 @@ fn the_page_steers_where_the_user_allows_it() {
         "{",
         r#"{"file": "x"}"#,
         r#"{"depth": 300}"#,
+        r#"{"depth": 255}"#,
+        r#"{"sample_hz": 60000}"#,
         r#"{"ranks": [[0, 9]]}"#,
+        r#"{"ranks": [[2, 0]]}"#,
+        r#"{"leave_out": ["omp_barrier"]}"#,
     ] {
         let (code, answer) = post(&address, OWN, nonsense);
         assert_eq!(code, 400, "{answer}");

@@ -168,10 +168,10 @@ fn write_locations(
 
 /// The time of the processor between two samples of a location, ns; `None` if it has none.
 fn sampled(location: &TraceLocation) -> Option<u64> {
-    let property = |name| location.definitions.properties(name).into_iter().next();
-    let hz: u64 = property("sample_hz")?.parse().ok()?;
-    let is_sampled = property("not_sampled").is_none();
-    is_sampled.then_some(1_000_000_000 / hz.max(1))
+    let definitions = &location.definitions;
+    let has = |name| !definitions.properties(name).is_empty();
+    let is_sampled = has("sampled_by") || !has("not_sampled");
+    definitions.sample_period().filter(|_| is_sampled)
 }
 
 /// The beginning of the program. SCOUT looks for a region with the name of its file and the whole

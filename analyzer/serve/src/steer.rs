@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
-use laggard_report::{RankSet, list_of_ranks};
-use laggard_trace::{CONTROL_FILE, Control, Detail, MOST_LEFT_OUT, Wish, calls};
+use laggard_report::list_of_ranks;
+use laggard_trace::{CONTROL_FILE, Control, DEEPEST, Detail, MOST_HZ, MOST_LEFT_OUT, Wish, calls};
 use serde::{Deserialize, Serialize};
 
 /// Rows of a list, and ranges of ranks in a text.
@@ -53,24 +53,39 @@ impl Steer {
     /// It makes no sense; there is no such rank; the run cannot be steered from here.
     pub fn apply(&self, directory: &Path) -> Result<Vec<(u32, u32)>> {
         let (leave_out, take_in) = (numbers(&self.leave_out)?, numbers(&self.take_in)?);
+        if let Some(depth) = self.depth.filter(|depth| *depth > DEEPEST) {
+            bail!("call paths have at most {DEEPEST} frames, not {depth}");
+        }
+        if let Some(hz) = self.sample_hz.filter(|hz| *hz > MOST_HZ) {
+            bail!("at most {MOST_HZ} samples per second are taken, not {hz}");
+        }
         let control = open(directory)?;
         let all = vec![(0, control.ranks.saturating_sub(1))];
         let ranges = self.ranks.as_ref().unwrap_or(&all);
         if let Some((_, last)) = ranges.iter().find(|(_, last)| *last >= control.ranks) {
             bail!("there is no rank {last}: the run has {}", control.ranks);
         }
-        let mut done = Vec::new();
-        let ranks: RankSet = ranges
-            .iter()
-            .flat_map(|&(first, last)| first..=last)
-            .collect();
-        for rank in ranks.iter() {
+        if let Some((first, last)) = ranges.iter().find(|(first, last)| first > last) {
+            bail!("{first}-{last} are no ranks");
+        }
+        let mut ranges = ranges.clone();
+        ranges.sort_unstable();
+        let mut next = 0;
+        let mut ranks: Vec<u32> = Vec::new();
+        for (first, last) in ranges {
+            ranks.extend(first.max(next)..=last);
+            next = next.max(last + 1);
+        }
+        // Nothing is written if one of them cannot be.
+        let mut wishes = Vec::new();
+        for rank in ranks {
             let (number, before) = control.wish(rank)?;
             let mut wish = match self.as_started {
                 true => Wish::default(),
                 false => before.clone(),
             };
             if let Some(kept) = self.detail {
+                wish.said = !before.said;
                 wish.detail = Some(match kept {
                     Kept::Trace => Detail::Trace,
                     Kept::Profile => Detail::Profile,
@@ -87,10 +102,12 @@ impl Steer {
                 bail!("no more than {MOST_LEFT_OUT} calls can be left out");
             }
             let is_kept = wish == before && number % 2 == 0;
-            done.push(match is_kept {
-                true => (rank, number),
-                false => (rank, control.set(rank, &wish)?),
-            });
+            wishes.push((rank, number, (!is_kept).then_some(wish)));
+        }
+        let mut done = Vec::with_capacity(wishes.len());
+        for (rank, number, wish) in wishes {
+            let number = wish.map_or(Ok(number), |wish| control.set(rank, &wish))?;
+            done.push((rank, number));
         }
         Ok(done)
     }
@@ -130,11 +147,14 @@ fn numbers(names: &[String]) -> Result<Vec<u16>> {
             Some(begin) => call.name.starts_with(begin),
             None => call.name == *name,
         };
-        found.extend(calls::CALLS.iter().filter(is_meant).map(|call| call.number));
+        // Waits among threads have other ways into the trace.
+        let meant = calls::CALLS.iter().filter(is_meant);
+        let meant = meant.filter(|call| !call.is_threads());
+        found.extend(meant.map(|call| call.number));
         if found.len() == before {
             let shown: String = name.chars().take(60).collect();
             bail!(
-                "no call is named {}: names are as in laggard dump",
+                "no call of MPI, SHMEM or files is named {}: names are as in laggard dump",
                 laggard_files::printable(&shown)
             );
         }

@@ -1,6 +1,6 @@
 //! `laggard steer`: changes of a recording that is under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -39,9 +39,8 @@ pub fn steer(options: &Steer) -> Result<ExitCode> {
         let begun = Instant::now();
         let has_heard = || {
             let heard = heard(&locations);
-            done.iter().all(|(rank, number)| {
-                heard.get(rank) == Some(number) || !locations.iter().any(|l| l.header.rank == *rank)
-            })
+            done.iter()
+                .all(|(rank, number)| heard.get(rank).is_none_or(|heard| heard == number))
         };
         while !has_heard() && begun.elapsed().as_secs_f64() < options.wait {
             std::thread::sleep(LOOK);
@@ -73,12 +72,11 @@ fn heard(locations: &[&Location]) -> BTreeMap<u32, u32> {
 
 /// Names the chosen ranks that will never hear it.
 fn tell_others(chosen: &RankSet, locations: &[&Location]) {
-    let has_trace = |rank: &u32| {
-        locations
-            .iter()
-            .any(|location| location.header.rank == *rank)
-    };
-    let others: Vec<u32> = chosen.iter().filter(|rank| !has_trace(rank)).collect();
+    let here: BTreeSet<u32> = locations
+        .iter()
+        .map(|location| location.header.rank)
+        .collect();
+    let others: Vec<u32> = chosen.iter().filter(|rank| !here.contains(rank)).collect();
     if !others.is_empty() {
         let others = list_of_ranks(others, RANGES);
         screen::say(&format!(

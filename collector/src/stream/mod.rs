@@ -304,11 +304,13 @@ impl Stream {
     /// Counts a call left out while paused.
     pub fn skip(&mut self) {
         self.note_paused();
+        self.drop_samples();
         self.skipped += 1;
     }
 
     /// Adds a call without a record to the statistics.
     pub fn count(&mut self, raw: &Raw, enter: u64, leave: u64) {
+        self.drop_samples();
         match self.find_or_make(raw) {
             Lookup::Known(found) | Lookup::New(found) | Lookup::Fallback { found, .. } => {
                 let statistics = self.signatures.statistics(found);

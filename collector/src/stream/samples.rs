@@ -83,6 +83,17 @@ impl Stream {
         }
     }
 
+    /// Forgets the samples of a stretch before a call without a record.
+    pub(super) fn drop_samples(&mut self) {
+        if let Some(samples) = self
+            .samples
+            .as_deref_mut()
+            .filter(|s| !s.pending.sums.is_empty())
+        {
+            samples.pending = Taken::default();
+        }
+    }
+
     /// Takes the samples of the stretch that ends now and began at `since`.
     pub(super) fn take_samples(&mut self, since: u64) {
         let Some(Samples {

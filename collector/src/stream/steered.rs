@@ -66,7 +66,10 @@ impl Stream {
                 );
             }
             Ok((number, wish)) => {
-                steering::apply(number, &wish);
+                if !steering::apply(number, &wish) {
+                    // The next look sees it.
+                    return;
+                }
                 let before = std::mem::replace(&mut self.steered.wish, wish);
                 self.steered.seen = number;
                 let changes: Vec<Change> = self.steered.wish.changes(&before).collect();

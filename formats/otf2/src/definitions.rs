@@ -173,7 +173,8 @@ pub struct Definitions {
     pub places: FxHashMap<u32, (u32, u32)>,
     /// Calling contexts.
     pub contexts: FxHashMap<u32, Context>,
-    /// How often samples are taken: the time of the processor between two, ns, by number.
+    /// How often samples are taken: the time of the processor between two, ns, by number; from a microsecond to
+    /// a minute.
     pub generators: FxHashMap<u32, u64>,
     /// Text properties of locations: location, name, text.
     pub properties: Vec<(u64, u32, u32)>,
@@ -322,7 +323,7 @@ callbacks! {
         // In units of a power of seconds, unless it counts something else.
         let base = if base == BASE_BINARY { 2.0_f64 } else { 10.0 };
         let seconds = period as f64 * base.powi(exponent.clamp(-99, 99) as i32);
-        if mode == GENERATOR_TIME && seconds > 0.0 {
+        if mode == GENERATOR_TIME && (1e-6..=60.0).contains(&seconds) {
             let ns = (seconds * 1e9).round() as u64;
             Definitions::first(&mut into.generators, id, ns, &mut into.repeated);
         }

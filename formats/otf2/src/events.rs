@@ -237,7 +237,7 @@ pub struct OneSided {
     pub matching: u64,
 }
 
-/// A task of a team: who made it, and the how manieth of these it is.
+/// A task of a team: who made it, and its number among these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Team.
@@ -313,7 +313,7 @@ pub enum Event {
     TeamBegin(u32),
     /// The thread ends its part in a team.
     TeamEnd(u32),
-    /// A lock is acquired: its paradigm, number, and the how manieth time that is.
+    /// A lock is acquired: its paradigm, its number, and how often it was by then.
     Acquire(u8, u32, u32),
     /// A lock is released.
     Release(u8, u32, u32),

@@ -219,7 +219,8 @@ impl<'a> Output<'a> {
     fn add_samples(&self, done: &Done, to: &mut Vec<Record>) {
         let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
         for &(path, _) in &done.sampled {
-            *sums.entry(path).or_default() += self.sample_ticks;
+            let sum = sums.entry(path).or_default();
+            *sum = sum.saturating_add(self.sample_ticks);
         }
         for (path, mut ticks) in sums {
             while ticks > 0 {

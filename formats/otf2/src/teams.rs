@@ -3,12 +3,14 @@
 //! An archive defines a team as a communicator of OpenMP: its group counts the locations that OpenMP
 //! uses. Recorders define one for the same threads, however often these are forked.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::definitions::{Definitions, PARADIGM_OPENMP, UNDEFINED, group_kind};
 
-/// Bits of a key for the number of a meeting within its team, and for the how manieth time that a team
-/// is forked, as in the trace format.
+/// Bits of a key for the number of a meeting within its team, and for the number of times that a team
+/// was forked, as in the trace format.
 const MEETING_BITS: u32 = 24;
 const TIMES_BITS: u32 = 28;
 
@@ -17,8 +19,30 @@ const TIMES_BITS: u32 = 28;
 struct Defined {
     /// Distinguishes it from others of the same process.
     number: u64,
-    /// Its locations, by number of the thread.
-    locations: Vec<u64>,
+    /// Its locations. Teams of one group share them.
+    locations: Arc<Locations>,
+}
+
+/// Locations of a group.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Locations {
+    /// By location: the number of its thread.
+    number: FxHashMap<u64, u32>,
+    /// That of the first thread.
+    first: Option<u64>,
+    size: u32,
+}
+
+impl Locations {
+    fn of(members: impl Iterator<Item = u64>) -> Locations {
+        let mut locations = Locations::default();
+        for (number, location) in (0..).zip(members) {
+            locations.first.get_or_insert(location);
+            locations.number.entry(location).or_insert(number);
+            locations.size = number + 1;
+        }
+        locations
+    }
 }
 
 /// All teams, by the number of their communicator.
@@ -83,6 +107,7 @@ impl Teams {
             .map(|location| (location.id, location.group))
             .collect();
         let mut of_process: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut of_group: FxHashMap<u32, Arc<Locations>> = FxHashMap::default();
         let mut teams = FxHashMap::default();
         for comm in &definitions.comms {
             let Some(group) = definitions.groups.get(&comm.group).and_then(|groups| {
@@ -96,12 +121,12 @@ impl Teams {
                 group_kind::COMM_GROUP => all.get(*member as usize).copied(),
                 _ => Some(*member),
             };
-            let locations: Vec<u64> = group
-                .members
-                .iter()
-                .map(|member| location(member).unwrap_or(u64::MAX))
-                .collect();
-            let process = locations.first().and_then(|first| process_of.get(first));
+            let members = group.members.iter();
+            let members = members.map(|member| location(member).unwrap_or(u64::MAX));
+            let locations = of_group.entry(comm.group);
+            let locations = locations.or_insert_with(|| Arc::new(Locations::of(members)));
+            let locations = Arc::clone(locations);
+            let process = locations.first.and_then(|first| process_of.get(&first));
             let number = of_process
                 .entry(process.copied().unwrap_or(UNDEFINED))
                 .or_default();
@@ -115,17 +140,17 @@ impl Teams {
         Teams(teams)
     }
 
-    /// The part of a location in a team that is forked for the how manieth time; `None` if it is not
+    /// The part of a location in a team that is forked for the time with this number; `None` if it is not
     /// defined.
     pub fn part(&self, comm: u32, location: u64, times: u64) -> Option<Part> {
         let defined = self.0.get(&comm)?;
-        let number = defined.locations.iter().position(|one| *one == location)?;
+        let number = *defined.locations.number.get(&location)?;
         let low = times & ((1 << TIMES_BITS) - 1);
         Some(Part {
             comm,
             id: (defined.number << TIMES_BITS | low) + 1,
-            size: defined.locations.len() as u32,
-            number: number as u32,
+            size: defined.locations.size,
+            number,
             met: 0,
         })
     }

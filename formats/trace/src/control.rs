@@ -73,6 +73,9 @@ impl Detail {
 pub struct Wish {
     /// What is kept of calls.
     pub detail: Option<Detail>,
+    /// Changes whenever that is said, though it may be the same: the program may have said something else
+    /// since.
+    pub said: bool,
     /// Most frames of a call path, up to [`DEEPEST`].
     pub depth: Option<u8>,
     /// Samples per second, up to [`MOST_HZ`]; 0 = none.
@@ -88,7 +91,8 @@ impl Wish {
         let mut words = [0; WORDS];
         let plus_one = |value: Option<u64>| value.map_or(0, |value| value + 1);
         words[1] = self.detail.map_or(0, |detail| detail as u64)
-            | plus_one(self.depth.map(u64::from)) << 8
+            | u64::from(self.said) << 7
+            | plus_one(self.depth.map(|depth| depth.min(DEEPEST).into())) << 8
             | plus_one(self.sample_hz.map(u64::from)) << 16;
         for (at, &number) in self.left_out.iter().take(MOST_LEFT_OUT).enumerate() {
             words[2 + at / 4] |= u64::from(number) << (16 * (at % 4));
@@ -105,7 +109,8 @@ impl Wish {
         if words[WORDS - 1] != check(words) {
             return None;
         }
-        let detail = match words[1] & 0xff {
+        let said = words[1] >> 7 & 1 != 0;
+        let detail = match words[1] & 0x7f {
             0 => None,
             number => Some(Detail::of(number)?),
         };
@@ -123,6 +128,7 @@ impl Wish {
                 .all(|&number| calls::position(number).is_some());
         is_sound.then_some(Wish {
             detail,
+            said,
             depth,
             sample_hz: sample_hz.map(|hz| hz as u16),
             left_out,
@@ -137,7 +143,10 @@ impl Wish {
             numbers.filter(|number| !b.left_out.contains(number))
         };
         [
-            differs(self.detail != before.detail, Change::Detail(self.detail)),
+            differs(
+                (self.detail, self.said) != (before.detail, before.said),
+                Change::Detail(self.detail),
+            ),
             differs(self.depth != before.depth, Change::Depth(self.depth)),
             differs(
                 self.sample_hz != before.sample_hz,
@@ -476,6 +485,7 @@ mod tests {
         let control = Control::open(directory.path()).expect("the block");
         let wish = Wish {
             detail: Some(Detail::Profile),
+            said: true,
             depth: Some(0),
             sample_hz: Some(MOST_HZ),
             left_out: vec![284, 600],
@@ -499,6 +509,27 @@ mod tests {
              without posix_read"
                 .replace("posix_read", calls::name(600))
         );
+    }
+
+    #[test]
+    fn what_is_said_again_is_a_change() {
+        let paused = Wish {
+            detail: Some(Detail::Paused),
+            ..Wish::default()
+        };
+        let again = Wish {
+            said: true,
+            ..paused.clone()
+        };
+        let changes: Vec<_> = again.changes(&paused).collect();
+        assert_eq!(changes, [Change::Detail(Some(Detail::Paused))]);
+        assert_eq!(Wish::of(&again.words()), Some(again));
+        let too_deep = Wish {
+            depth: Some(u8::MAX),
+            ..Wish::default()
+        };
+        let kept = Wish::of(&too_deep.words()).expect("a wish");
+        assert_eq!((kept.depth, kept.sample_hz), (Some(DEEPEST), None));
     }
 
     #[test]

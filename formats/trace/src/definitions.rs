@@ -257,6 +257,15 @@ impl Definitions {
             .filter(|(k, _)| self.string_bytes(*k) == key.as_bytes());
         values.map(|(_, v)| self.string(*v).into_owned()).collect()
     }
+
+    /// Time that a sample stands for, ns; `None` if there are none. Of several rates, the highest is told: samples
+    /// at a lower one stand for several of its periods.
+    pub fn sample_period(&self) -> Option<u64> {
+        const HIGHEST: u64 = 1_000_000;
+        let rates = self.properties("sample_hz");
+        let hz = rates.iter().filter_map(|hz| hz.parse().ok()).max()?;
+        (hz > 0).then(|| 1_000_000_000 / HIGHEST.min(hz))
+    }
 }
 
 #[cfg(test)]

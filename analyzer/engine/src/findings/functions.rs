@@ -87,11 +87,5 @@ pub fn add(to: &mut InFunctions, (rank, thread): (u32, &Thread<'_>), functions: 
 
 /// Time that a sample of a location stands for, ns; 0 if it has none.
 fn period(location: &Location) -> u64 {
-    let hz = location
-        .definitions
-        .properties("sample_hz")
-        .into_iter()
-        .next();
-    let hz: Option<u64> = hz.and_then(|hz| hz.parse().ok());
-    hz.map_or(0, |hz| 1_000_000_000 / hz.max(1))
+    location.definitions.sample_period().unwrap_or(0)
 }

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use laggard_trace::{
-    Chunk, Decoder, Event, Location, REGION_PHASE, RegionEntry, Signature, calls, flags,
-};
+use laggard_trace::{Chunk, Decoder, Event, Location, REGION_PHASE, RegionEntry, Signature, calls};
 
 /// The runtime profile of a location's regions: from its file, or the sums of the recorded instances
 /// if the file was not closed. Instances too short for a record count for the enclosing region
@@ -58,7 +56,7 @@ fn spans(location: &Location, chunk: &Chunk) -> Vec<Span> {
 }
 
 fn span(event: &Event, signature: &Signature) -> Option<Span> {
-    if signature.flags & (flags::PART | flags::PAUSED) != 0 || signature.operation == 0 {
+    if !signature.is_profiled() || signature.operation == 0 {
         return None;
     }
     if calls::call(signature.operation).is_some_and(|call| call.is_user()) {

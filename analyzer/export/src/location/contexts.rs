@@ -8,8 +8,12 @@ use laggard_engine::symbols::shown;
 use laggard_otf2::definitions::UNDEFINED;
 use laggard_otf2::events::{Event, Told};
 use laggard_trace::{Event as Recorded, MOMENT};
+use rustc_hash::FxHashMap;
 
 use super::{State, Writer};
+
+/// Most periods that a sample stands for.
+const MOST_PERIODS: u64 = 1000;
 
 /// Where a location is.
 #[derive(Debug)]
@@ -91,16 +95,19 @@ impl Writer<'_> {
         if !self.has_contexts {
             return;
         }
-        for (at, &(path, before)) in event.moments.iter().enumerate() {
-            let of_path = |moments: &[(u32, u32)]| {
-                let same = moments.iter().filter(|(other, _)| *other == path);
-                same.count() as u64
-            };
-            let (all, place) = (of_path(&event.moments), of_path(&event.moments[..at]));
-            let sums = event.sampled.iter().filter(|(other, _)| *other == path);
-            let ticks = sums.map(|(_, ticks)| u64::from(*ticks)).sum();
-            let periods = self.traced.length_ns(ticks) / self.period.max(1) as f64;
-            let periods = periods.round() as u64;
+        // By call path: samples, those of them that were taken, and ticks.
+        let mut paths: FxHashMap<u32, (u64, u64, u64)> = FxHashMap::default();
+        for &(path, _) in &event.moments {
+            paths.entry(path).or_default().0 += 1;
+        }
+        for &(path, ticks) in &event.sampled {
+            paths.entry(path).or_default().2 += u64::from(ticks);
+        }
+        for &(path, before) in &event.moments {
+            let (all, place, ticks) = paths.entry(path).or_default();
+            let periods = self.traced.length_ns(*ticks) / self.period.max(1) as f64;
+            let periods = (periods.round() as u64).min(all.saturating_mul(MOST_PERIODS));
+            let (all, place) = (*all, std::mem::replace(place, *place + 1));
             // Shared out evenly among the samples of the call path.
             let own = periods * (place + 1) / all - periods * place / all;
             let ticks = event.enter.saturating_sub(u64::from(before) * MOMENT);

@@ -54,7 +54,7 @@ impl Writer<'_> {
         };
         let rank = self.traced.location.header.rank;
         let lock = self.teams.lock(rank, event.value.unwrap_or(0));
-        // Only waits have records: nobody knows the how manieth time it is.
+        // Only waits have records: nobody knows how often it was taken.
         let event = match signature.operation {
             number::omp_critical
             | number::omp_set_lock

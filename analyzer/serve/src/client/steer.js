@@ -19,8 +19,11 @@ export function tell(news) {
 
 /** Ranges of ranks, of a text as 0-3,8. */
 function ranges(text) {
-  const parts = text.split(",").map((part) => part.trim().split("-").map(Number));
-  return parts.map(([first, last]) => [first, last ?? first]);
+  return text.split(",").map((part) => {
+    const found = /^(\d+)(?:-(\d+))?$/.exec(part.trim());
+    if (!found) throw new Error(`no ranks: ${part}`);
+    return [Number(found[1]), Number(found[2] ?? found[1])];
+  });
 }
 
 /** What the form asks for. */
@@ -50,8 +53,8 @@ form.addEventListener("submit", async (event) => {
     said.textContent = error ?? `Asked of ${ranks} ${ranks === 1 ? "rank" : "ranks"}.`;
     said.dataset.state = error ? "refused" : "done";
     if (!error) form.reset();
-  } catch {
-    said.textContent = "laggard does not answer";
+  } catch (error) {
+    said.textContent = error instanceof TypeError ? "laggard does not answer" : error.message;
     said.dataset.state = "refused";
   }
 });

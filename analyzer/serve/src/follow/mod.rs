@@ -287,11 +287,11 @@ fn known(share: &Share, looks: &mut Looks) -> Known {
     let here = comm::host();
     for at in 0..share.events().locations() {
         let place = share.events().place(at);
-        if place.is_complete {
-            continue;
-        }
         if place.thread == 0 && share.events().steered(at) != 0 {
             known.steered.insert(place.rank, share.events().steered(at));
+        }
+        if place.is_complete {
+            continue;
         }
         if place.host == here && is_gone(place.pid) {
             known.dead.push(place.rank);

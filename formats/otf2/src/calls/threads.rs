@@ -7,7 +7,7 @@
 use laggard_trace::calls::number;
 use rustc_hash::FxHashMap;
 
-use super::{Calls, Level};
+use super::{Calls, DEEPEST, Level};
 use crate::constructs::{self, Construct};
 use crate::definitions::PARADIGM_PTHREAD;
 use crate::events::{Event, Task, Told};
@@ -169,6 +169,9 @@ impl Calls<'_> {
         *times += 1;
         let times = *times;
         let (forked, idle) = (threads.forked.take(), threads.idle.take());
+        if threads.within.len() >= DEEPEST {
+            return self.note(Kind::Unbalanced);
+        }
         let Some(part) = self.world.teams.part(comm, self.thread.location, times) else {
             self.threads.within.push(Part::unknown(comm));
             return self.note(Kind::Undefined);

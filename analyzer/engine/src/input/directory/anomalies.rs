@@ -81,8 +81,12 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
             format!("counters took turns, and are scaled: part of the time counted, {ran}");
         add("counters_scaled", AnomalySeverity::Warning, 1, detail);
     }
-    let lost = property("samples_lost").and_then(|lost| lost.parse().ok());
-    if let Some(lost) = lost.filter(|&lost| lost > 0) {
+    let lost = location.definitions.properties("samples_lost");
+    let lost: u64 = lost
+        .iter()
+        .filter_map(|lost| lost.parse::<u64>().ok())
+        .fold(0, u64::saturating_add);
+    if lost > 0 {
         let detail = "samples found no room: other functions than those told may have taken time";
         add(
             "samples_lost",
