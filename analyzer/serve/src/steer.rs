@@ -154,7 +154,7 @@ fn numbers(names: &[String]) -> Result<Vec<u16>> {
         if found.len() == before {
             let shown: String = name.chars().take(60).collect();
             bail!(
-                "no call of MPI, SHMEM or files is named {}: names are as in laggard dump",
+                "no call is named {}, or it is a wait among threads: names are as in laggard dump",
                 laggard_files::printable(&shown)
             );
         }
