@@ -16,6 +16,7 @@ mod advice;
 mod calls;
 mod error;
 pub mod file;
+mod findings;
 pub mod layout;
 mod model;
 mod numbers;
@@ -23,14 +24,17 @@ pub mod palette;
 mod path;
 mod ranks;
 mod roots;
+mod run;
 mod text;
+mod times;
 mod traffic;
 pub mod units;
 
 pub use advice::{Advice, Promise};
 pub use calls::{Amount, CallNode, CallTree, Spread};
 pub use error::Error;
-pub use model::*;
+pub use findings::*;
+pub use model::Report;
 pub use numbers::{percent, ratio, seconds};
 pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingRanks};
 pub use ranks::{RankSet, has_rank, list_of_ranks, rank_ranges};
@@ -38,8 +42,10 @@ pub use roots::{
     DelayCosts, Factors, RootCause, RootCounter, RootFunction, RootRank, RootShare, RootSite,
     Victim, WaitClass,
 };
+pub use run::*;
 pub use text::words;
 pub use text::{RenderOptions, render_text};
+pub use times::*;
 pub use traffic::{
     Collectives, FileAccess, MatrixCell, MessagePair, MessagePairs, Messages, OneSided, RankMatrix,
     Traffic,
