@@ -157,10 +157,21 @@ pub struct RootCause {
     pub activity: String,
     pub location: Place,
     pub until: Option<Place>,
+    #[serde(default)]
+    pub functions: Vec<RootFunction>,
+    pub gain_s: Option<f64>,
     pub ranks: Vec<RootRank>,
     pub direct_s: f64,
     pub indirect_s: f64,
     pub severity_s: f64,
+}
+
+/// A function or region in which ranks were longer.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct RootFunction {
+    pub function: String,
+    pub share: f64,
 }
 
 /// Waits by what they come from, and by what comes of them.

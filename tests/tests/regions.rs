@@ -20,6 +20,22 @@ fn at_barrier(report: &Report) -> &Bottleneck {
     found.next().expect("a wait at the barrier")
 }
 
+/// The largest root cause is computation of one rank in one region or function, 4 × 60 ms longer than the
+/// others', between two calls of the barrier. Another call comes before the first of the 5.
+fn is_in(report: &Report, name: &str, rank: u32) -> Result<(), Off> {
+    let root = report.root_causes.first();
+    let root = root.expect("a root cause");
+    let right = root.activity == "computation"
+        && root.until.is_some()
+        && root.ranks.iter().all(|of| of.rank == rank)
+        && root
+            .functions
+            .first()
+            .is_some_and(|of| of.function == name && of.share > 0.9)
+        && root.gain_s.is_some_and(|gain| near(gain, 0.24, 0.03));
+    check(right, root)
+}
+
 /// `solve` takes rank `late` 5 × 60 ms longer, `output` takes no rank longer, and time in the
 /// barrier is not charged to `step`.
 fn imbalance(rows: &BTreeMap<String, Value>, ranks: u64, late: u64) -> Result<(), Off> {
@@ -97,6 +113,7 @@ fn regions_of_a_c_program() {
             on_path,
         )?;
         imbalance(&rows, 3, 2)?;
+        is_in(&report, "solve", 2)?;
         check(near(barrier.severity_s, 0.6, 0.05), barrier)?;
         let archive = exports(&run);
         same_regions(run, archive, &rows);
@@ -120,7 +137,8 @@ fn regions_of_a_killed_program() {
         assert_eq!(report.anomaly("truncated_trace"), 2);
         assert_eq!(report.anomaly("regions_left_out"), 2);
         assert_eq!(rows.keys().collect::<Vec<_>>(), ["output", "solve", "step"]);
-        imbalance(&rows, 2, 1)
+        imbalance(&rows, 2, 1)?;
+        is_in(&report, "solve", 1)
     });
 }
 
@@ -215,7 +233,17 @@ fn exports(run: &Recorded) -> PathBuf {
             .all(|row| row["region_kind"] == "phase")
     );
     let folded = fs::read_to_string(export("folded", "folded")).expect("lines");
-    assert!(!folded.contains("solve"), "no call: {folded}");
+    // No call is in it: all of it is computation.
+    let mut solve = folded.lines().filter(|line| line.contains("solve"));
+    let of_solve = solve
+        .next()
+        .and_then(|line| line.split_once(";step;solve;[computation] "));
+    let (_, ns) = of_solve.unwrap_or_else(|| panic!("{folded}"));
+    let ns: f64 = ns.parse().expect("ns");
+    assert!(
+        near(ns / scale(), 600e6, 100e6) && solve.next().is_none(),
+        "{folded}"
+    );
     let anchor = export("otf2", "archive").join("traces.otf2");
     let mut print = Command::new("otf2-print");
     print.arg(&anchor);
@@ -352,7 +380,8 @@ fn instrumented_functions() {
         let right = near(number(solve, "inclusive_s"), 0.8, 0.06) && number(solve, "max_s") < 0.02;
         check(right && solve["calls"] == 10, solve)?;
         let sleeps = at["worst_rank"] == 1 && at["filter"] == "imbalance";
-        check(sleeps, at)
+        check(sleeps, at)?;
+        is_in(&report, "at_ms", 1)
     });
 }
 

@@ -301,16 +301,22 @@ impl Stream {
         self.writer.open_call().note_incomplete();
     }
 
+    /// Forgets what is told of the stretch before a call without a record.
+    fn drop_pending(&mut self) {
+        self.drop_samples();
+        self.drop_computed();
+    }
+
     /// Counts a call left out while paused.
     pub fn skip(&mut self) {
         self.note_paused();
-        self.drop_samples();
+        self.drop_pending();
         self.skipped += 1;
     }
 
     /// Adds a call without a record to the statistics.
     pub fn count(&mut self, raw: &Raw, enter: u64, leave: u64) {
-        self.drop_samples();
+        self.drop_pending();
         match self.find_or_make(raw) {
             Lookup::Known(found) | Lookup::New(found) | Lookup::Fallback { found, .. } => {
                 let statistics = self.signatures.statistics(found);
@@ -502,6 +508,7 @@ impl Stream {
     #[inline(never)]
     fn push_after(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
         let polled = self.polling.leave;
+        let ends_stretch = self.stretches.pending != 0;
         self.flush_polling(Some(enter));
         self.write_changes(polled, enter);
         let before = self.stretches.take();
@@ -511,6 +518,9 @@ impl Stream {
             let mut all: Vec<Record> = before.extensions().collect();
             all.extend(inside.extensions_inside());
             self.add_samples(enter, &mut all);
+            if ends_stretch {
+                self.add_computed(&mut all);
+            }
             all.extend_from_slice(extensions);
             self.writer.push_extended(&all, enter, leave, signature);
         }

@@ -61,6 +61,7 @@ impl Stream {
             during: during.unwrap_or_default(),
         };
         self.samples_before_looks();
+        self.computed_before_looks();
     }
 
     /// Writes the unsuccessful tests that are not in the trace yet; the `next` record is entered
@@ -83,6 +84,7 @@ impl Stream {
         let mut extensions: Vec<Record> = p.before.extensions().collect();
         extensions.extend(p.during.extensions_inside());
         self.add_samples_before_looks(p.enter, &mut extensions);
+        self.add_computed_before_looks(&mut extensions);
         if p.count > 1 {
             let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
             extensions.push(repeated);

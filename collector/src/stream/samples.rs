@@ -51,12 +51,8 @@ impl Samples {
 /// As extension records of a call that was entered then: in the order of call paths, then of time.
 fn records(samples: &mut Taken, enter: u64, to: &mut Vec<Record>) {
     samples.sums.sort_unstable();
-    for (path, mut ticks) in samples.sums.drain(..) {
-        while ticks > 0 {
-            let part = u32::try_from(ticks).unwrap_or(u32::MAX);
-            ticks -= u64::from(part);
-            to.push(Record::extension(Extension::Sampled, path, part));
-        }
+    for (path, ticks) in samples.sums.drain(..) {
+        to.extend(Record::of_ticks(Extension::Sampled, path, ticks));
     }
     for (path, time) in samples.moments.drain(..) {
         let before = enter.saturating_sub(time) / MOMENT;

@@ -190,12 +190,7 @@ impl<'a> Output<'a> {
         extensions
             .extend(told.filter_map(|(kind, value)| Some(Record::extension_u64(kind, value?))));
         for &(path, ticks) in &done.computed {
-            let mut left = ticks;
-            while left > 0 {
-                let part = u32::try_from(left).unwrap_or(u32::MAX);
-                extensions.push(Record::extension(Extension::Computed, path, part));
-                left -= u64::from(part);
-            }
+            extensions.extend(Record::of_ticks(Extension::Computed, path, ticks));
         }
         self.add_samples(done, &mut extensions);
         let id = self.signature(&signature, &mut extensions);

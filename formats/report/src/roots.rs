@@ -49,8 +49,8 @@ pub struct RootCause {
     /// What these ranks did more than those that waited for them; empty if that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
-    /// In which functions they computed longer than those that waited, as samples tell, the largest part
-    /// first.
+    /// In which functions they computed longer than those that waited, as samples or the program's regions tell,
+    /// the largest part first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<RootFunction>,
     /// What made the computation longer, where instructions and cycles were counted.

@@ -110,6 +110,15 @@ impl Record {
         Record::extension(kind, value as u32, (value >> 32) as u32)
     }
 
+    /// Extension records of ticks, as many as it takes: none for no ticks.
+    pub fn of_ticks(kind: Extension, a: u32, mut ticks: u64) -> impl Iterator<Item = Record> {
+        std::iter::from_fn(move || {
+            let part = u32::try_from(ticks).unwrap_or(u32::MAX);
+            ticks -= u64::from(part);
+            (part > 0).then(|| Record::extension(kind, a, part))
+        })
+    }
+
     /// Whether this extends the record after it.
     #[inline]
     pub fn is_extension(&self) -> bool {

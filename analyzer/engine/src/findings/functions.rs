@@ -1,4 +1,4 @@
-//! The functions in which samples were taken, before anything is compared.
+//! The functions and regions that samples, or records of regions, tell of, before anything is compared.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use crate::roots::functions::Functions;
 use crate::stream::thread::Thread;
 use crate::symbols::Symbols;
 
-/// Finds the functions of all samples of all agents. Lines of one function are one. Collective.
+/// Finds the functions of all samples of all agents. Lines of one function are one. Regions without calls
+/// are told as samples, and are exact: if there are no others, the period is 0. Collective.
 ///
 /// # Errors
 /// Messages of agents cannot be packed or unpacked.
@@ -25,13 +26,17 @@ pub fn gather(
     (locations, profiled): (&[Location], &[Profiled]),
     symbols: Symbols,
 ) -> Result<(Functions, Symbols)> {
-    let mut longest = [locations.iter().map(period).max().unwrap_or(0)];
-    job.reduce_max(&mut longest);
-    if longest == [0] {
+    let threads = || ranks.iter().flat_map(|rank| &rank.recorded.threads);
+    let is_told = threads().any(|thread| thread.counted.sampled().next().is_some());
+    let longest = locations.iter().map(period).max().unwrap_or(0);
+    let mut most = [longest, u64::from(is_told)];
+    job.reduce_max(&mut most);
+    let [longest, is_told] = most;
+    if is_told == 0 {
         return Ok((Functions::default(), symbols));
     }
     let mut own: BTreeMap<PathKey, u64> = BTreeMap::new();
-    for thread in ranks.iter().flat_map(|rank| &rank.recorded.threads) {
+    for thread in threads() {
         let definitions = &thread.stream.location().definitions;
         let is_known = |path: u32| !definitions.call_path(path).is_empty();
         let sampled = thread.counted.sampled();
@@ -55,7 +60,7 @@ pub fn gather(
     let mut bytes = postcard::to_stdvec(&named.unwrap_or_default())?;
     job.broadcast(&mut bytes);
     let named: Vec<(PathKey, PathKey)> = postcard::from_bytes(&bytes)?;
-    let period = i64::try_from(longest[0]).unwrap_or(i64::MAX);
+    let period = i64::try_from(longest).unwrap_or(i64::MAX);
     Ok((Functions::new(&named, period), places.symbols))
 }
 

@@ -248,6 +248,16 @@ impl Places {
         place
     }
 
+    /// The place of computation in a function; or where the region begins that is the innermost frame, which
+    /// is the function then.
+    pub fn of_function(&mut self, key: PathKey) -> SourceLocation {
+        let mut place = self.of(key);
+        if let Some((region, _)) = self.lines(key).first().filter(|(line, _)| line.is_region()) {
+            place.function.clone_from(&region.function);
+        }
+        place
+    }
+
     /// Who called the function at the place of a call path.
     pub fn caller(&mut self, key: PathKey, place: &SourceLocation) -> Option<Caller> {
         let mut lines = self.lines(key).into_iter().map(|(line, _)| line);

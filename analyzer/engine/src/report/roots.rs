@@ -394,7 +394,7 @@ fn functions(root: &Root, period: i64, places: &mut Places) -> Vec<RootFunction>
         BTreeMap::new();
     let mut callers: BTreeMap<(String, String), u32> = BTreeMap::new();
     for (path, sampled) in paths {
-        let place = places.of(*path);
+        let place = places.of_function(*path);
         let outer = place.callpath.iter().rev().skip(1).cloned().collect();
         let key = (outer, place.function.clone());
         let (_, _, sums) = all.entry(key).or_insert_with(|| {

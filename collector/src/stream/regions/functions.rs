@@ -33,7 +33,7 @@ impl Stream {
             Some(&region) => (region, false),
             None => {
                 let is_kept = operations::is_function(address);
-                (regions.add(Kind::Function, is_kept)?, true)
+                (regions.add(Kind::Function, is_kept, path.0)?, true)
             }
         };
         regions.functions.insert(address, region);
@@ -113,7 +113,7 @@ impl Stream {
                 false => drop(regions.remove(at_stack)),
             }
         }
-        regions.end(open, position, at);
+        let computed = regions.end(open, position, at);
         let duration = at.now.saturating_sub(open.enter);
         if regions.is_recorded(&open, duration) && self.is_writing() {
             let path = self.path(&site);
@@ -124,5 +124,6 @@ impl Stream {
             }
             self.record_region(&open, path.0, at);
         }
+        self.computed_in(&open, computed);
     }
 }

@@ -9,6 +9,7 @@
 //! A named region is a frame in the call paths of the calls inside it. The open ones form a
 //! chain of numbered *nodes*, so two numbers identify a path within them.
 
+mod computed;
 mod functions;
 mod stack;
 mod within;
@@ -21,6 +22,8 @@ use laggard_trace::{
     Definition, Extension, REGION_FUNCTION, REGION_NAMED, REGION_PHASE, REGION_UNTIMED, Record,
     Region as Defined, RegionEntry,
 };
+
+use computed::Computed;
 
 use super::Stream;
 use crate::clock;
@@ -68,6 +71,8 @@ struct Region {
     is_tiny: bool,
     /// An operation map names it: all instances are recorded.
     is_kept: bool,
+    /// Call path of a function's entry.
+    entry_path: u32,
 }
 
 /// A variable that a region waits for, if the program named one.
@@ -93,6 +98,8 @@ struct Open {
     nested: u64,
     /// Ticks outside of calls that the enclosing region already counts as nested.
     told: u64,
+    /// Ticks in nested instances of which the next call tells by themselves.
+    apart: u64,
     /// Frame of a function on the thread's own stack.
     frame: Option<Frame>,
     /// Number of recorded calls at the begin.
@@ -144,6 +151,9 @@ pub struct Regions {
     paths: FastMap<(u32, u32), PathId>,
     /// Number of instances that became records.
     recorded: u64,
+    /// Of the stretch that lasts, and of the one before the looks that are not in the trace yet.
+    computed: Computed,
+    computed_before_looks: Computed,
     least: u64,
     tiny: u64,
 }
@@ -254,9 +264,10 @@ impl Stream {
             regions.remove(at_stack);
             regions.all[inner.region as usize].entry.unended += 1;
         }
-        regions.end(open, position, at);
+        let computed = regions.end(open, position, at);
         self.within = regions.node();
         self.record_region(&open, open.path, at);
+        self.computed_in(&open, computed);
         false
     }
 
@@ -274,6 +285,7 @@ impl Stream {
             inside: at.inside,
             nested: 0,
             told: 0,
+            apart: 0,
             frame: None,
             recorded,
             path,
@@ -327,6 +339,7 @@ impl Stream {
             inside: at.inside,
             nested: 0,
             told: 0,
+            apart: 0,
             frame: at.frame,
             recorded,
             path,
@@ -368,7 +381,10 @@ impl Stream {
                 at.now
             }
         };
+        // What is told of the stretch that lasts is told with the call that ends it.
+        let pending = std::mem::take(&mut self.stretches.pending);
         self.push_extended(&extensions, enter, at.now, found.id);
+        self.stretches.pending |= pending;
         self.regions().recorded += 1;
     }
 
@@ -384,7 +400,7 @@ impl Stream {
             return Some(region);
         }
         let is_kept = kind == Kind::Named && operations::is_named(name);
-        let region = regions.add(kind, is_kept)?;
+        let region = regions.add(kind, is_kept, 0)?;
         match kind {
             Kind::Phase => regions.phases.insert(name.into(), region),
             _ => regions.named.insert(name.into(), region),

@@ -27,7 +27,7 @@ impl Regions {
     }
 
     /// The number of a new region; `None` beyond the limit.
-    pub(super) fn add(&mut self, kind: Kind, is_kept: bool) -> Option<u32> {
+    pub(super) fn add(&mut self, kind: Kind, is_kept: bool, entry_path: u32) -> Option<u32> {
         if self.all.len() >= MOST_REGIONS {
             self.are_left_out = true;
             return None;
@@ -44,12 +44,14 @@ impl Regions {
             open: 0,
             is_tiny: false,
             is_kept,
+            entry_path,
         });
         Some(number)
     }
 
-    /// Ends an instance at this position of the stack, and updates its neighbours there.
-    pub(super) fn end(&mut self, mut open: Open, position: usize, at: Moment) {
+    /// Ends an instance at this position of the stack, and updates its neighbours there. Returns
+    /// how much of the stretch that lasts was computation in it, ticks.
+    pub(super) fn end(&mut self, mut open: Open, position: usize, at: Moment) -> u64 {
         // The inner instance goes on; its time so far is its own.
         if let Some(inner) = self.open.get_mut(position) {
             let so_far = at.outside(inner);
@@ -63,6 +65,7 @@ impl Regions {
             around.nested = around.nested.saturating_add(more);
         }
         self.count(&open, at);
+        self.tell(&open, position, at)
     }
 
     /// Adds an ended instance to the profile.
