@@ -193,6 +193,40 @@ fn a_time_line_is_around_the_finding_with_the_number_of_the_report() {
     );
 }
 
+/// A process that was killed leaves its file as long as it had made it.
+#[test]
+fn what_repairs_of_a_large_trace_gain_is_told_if_asked_for() {
+    let trace = Trace::new();
+    let file = trace.file(&file_name(0, 0));
+    let file = fs::OpenOptions::new().write(true).open(file).unwrap();
+    let small = file.metadata().unwrap().len();
+    let gain = || {
+        let text = fs::read_to_string(trace.file("report.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        report["root_causes"][0]["gain_s"].as_f64()
+    };
+    let analyze = |more: &[&str]| {
+        let arguments = [&["analyze", trace.path(), "--all"], more].concat();
+        let output = run(&arguments);
+        assert_eq!(code(&output), 0, "{output:?}");
+        (String::from_utf8(output.stderr).unwrap(), gain())
+    };
+    let (said, of_small) = analyze(&[]);
+    assert_eq!(said, "");
+    assert!(
+        of_small.is_some_and(|gain| (0.039..0.051).contains(&gain)),
+        "{of_small:?}"
+    );
+    file.set_len(small + (64 << 20)).unwrap();
+    let (said, of_large) = analyze(&[]);
+    assert!(
+        said.starts_with("laggard: note: what repairs gain") && said.contains("--gains"),
+        "{said}"
+    );
+    assert_eq!(of_large, None);
+    assert_eq!(analyze(&["--gains"]), (String::new(), of_small));
+}
+
 #[test]
 fn limits_on_waiting_fail_the_run() {
     let trace = Trace::new();
