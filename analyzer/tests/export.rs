@@ -10,7 +10,7 @@ use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::{Calls, Events, Item, Trace};
 use laggard_report::Report;
 use laggard_trace::calls::number;
-use laggard_trace::{PEER_ANY, Signature, TAG_ANY, WORLD, flags};
+use laggard_trace::{Definition, PEER_ANY, Signature, TAG_ANY, WORLD, flags};
 use support::*;
 
 const MS: u64 = 1_000_000;
@@ -219,4 +219,39 @@ fn an_archive_says_what_the_trace_said() {
         ),
         "{marked}"
     );
+}
+
+/// A sample stands for as many of an archive, but not for any number: a trace may claim what it wants.
+#[test]
+fn samples_of_an_archive_are_bounded() {
+    const US: u32 = 1_000;
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace");
+    std::fs::create_dir(&trace).unwrap();
+    let mut r = ranks(2);
+    for (id, text) in [
+        (90, "sample_hz"),
+        (91, "1000000"),
+        (92, "sampled_by"),
+        (93, "perf"),
+    ] {
+        let bytes = text.as_bytes().to_vec();
+        r[0].define(Definition::String { id, bytes });
+    }
+    r[0].define(Definition::Property { key: 90, value: 91 });
+    r[0].define(Definition::Property { key: 92, value: 93 });
+    r[0].samples(7, 3, 5 * US);
+    r[0].send(10, 1, 5, 10 * MS, 11 * MS);
+    r[1].recv(20, 0, 5, 10 * MS, 11 * MS);
+    r[0].samples(8, 3, u32::MAX);
+    r[0].send(10, 1, 5, 20 * MS, 21 * MS);
+    r[1].recv(20, 0, 5, 20 * MS, 21 * MS);
+    r.iter_mut().for_each(|calls| calls.write(&trace));
+    let anchor = otf2(&trace, &directory.path().join("otf2"), None).unwrap();
+    let printed = Command::new("otf2-print").arg(&anchor).output();
+    let printed = String::from_utf8(printed.expect("otf2-print").stdout).unwrap();
+    let samples = printed.lines();
+    let samples = samples.filter(|line| line.starts_with("CALLING_CONTEXT_SAMPLE"));
+    // Five periods, and a thousand for each of the others.
+    assert_eq!(samples.count(), 5 + 3 * 1_000);
 }

@@ -28,14 +28,18 @@ fn reduce(all: &mut [Calls], from: u64, came: u64, left: u64) {
     all[1].collective(20, number::MPI_Barrier, -1, enter, left * MS + 1000);
 }
 
-fn report(mut all: Vec<Calls>, end: u64, charge_last: bool) -> Report {
-    for rank in &mut all {
-        rank.call(40, finalize(), end * MS, end * MS + 1000);
-    }
-    let mut options = AnalyzeOptions {
+fn report(all: Vec<Calls>, end: u64, charge_last: bool) -> Report {
+    let options = AnalyzeOptions {
         charge_last,
         ..AnalyzeOptions::default()
     };
+    report_with(all, end, options)
+}
+
+fn report_with(mut all: Vec<Calls>, end: u64, mut options: AnalyzeOptions) -> Report {
+    for rank in &mut all {
+        rank.call(40, finalize(), end * MS, end * MS + 1000);
+    }
     options.settings.all = true;
     analyze_with(all, &options)
 }
@@ -89,6 +93,66 @@ fn a_call_is_longer_without_a_processor() {
     let last = run(true);
     near(started(&last, "call"), 25.0);
     near(started(&last, "preempted"), 0.0);
+}
+
+/// What the late rank of a wait in barriers did, and the advice that follows.
+fn because(report: &Report) -> (&str, &[String]) {
+    let mut all = report.bottlenecks.iter();
+    let found = all.find(|found| found.pattern == "wait_at_barrier");
+    let found = found.expect("a wait in a barrier");
+    (&found.causes[0].because, &found.hints)
+}
+
+/// A finding says so of the late rank, too.
+#[test]
+fn who_is_late_was_without_a_processor_in_a_call() {
+    for (off, said, advice) in [
+        (
+            [0, 20],
+            ", 80 % of it without a processor before it came",
+            "takes the processor from rank 0",
+        ),
+        (
+            [25, 0],
+            ", 100 % of it asleep or blocked before it came",
+            "asleep or blocked in",
+        ),
+        // Less than half of it.
+        ([5, 12], ") before it came", "so long in"),
+    ] {
+        let mut all = begun();
+        all[0].is_off_inside([off[0] * MS, off[1] * MS, 0], 0);
+        reduce(&mut all, 2, 2, 27);
+        // Where root causes are known, the advice is with these.
+        let options = AnalyzeOptions {
+            fast: true,
+            ..AnalyzeOptions::default()
+        };
+        let report = report_with(all, 40, options);
+        let (because, hints) = because(&report);
+        assert!(
+            because.starts_with("spent 25.0 ms in MPI_Reduce"),
+            "{because}"
+        );
+        assert!(because.ends_with(said), "{because}");
+        assert!(hints.iter().any(|hint| hint.contains(advice)), "{hints:?}");
+    }
+}
+
+/// A near miss: it waits there, and gives its processor away meanwhile.
+#[test]
+fn who_waits_without_a_processor_waits() {
+    let mut all = begun();
+    all[0].is_off_inside([0, 20 * MS, 0], 0);
+    reduce(&mut all, 2, 26, 27);
+    let report = report(all, 40, false);
+    let found = report.bottlenecks.iter().flat_map(|found| &found.causes);
+    let told: Vec<_> = found.map(|cause| &cause.because).collect();
+    assert!(!told.is_empty());
+    assert!(
+        told.iter().all(|because| !because.contains("processor")),
+        "{told:?}"
+    );
 }
 
 /// A near miss: whoever yields its processor while it waits is late for nobody.

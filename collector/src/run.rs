@@ -62,6 +62,9 @@ pub fn note_internal_error() {
 
 /// Pauses or resumes the recording.
 pub fn set_paused(paused: bool) {
+    if !paused && STATE.load(Ordering::Relaxed) & state::PAUSED != 0 {
+        threads::goes_on();
+    }
     set(state::PAUSED, paused);
 }
 

@@ -10,7 +10,7 @@
 //! or makes no sense, all goes on as it was.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ static SLOT: OnceLock<ControlSlot> = OnceLock::new();
 static PAUSED: OnceLock<bool> = OnceLock::new();
 /// What the process does now of what concerns all of its threads, and the number of that wish.
 static DONE: Mutex<Option<(u32, Wish)>> = Mutex::new(None);
+/// The number of the last wish that was refused; threads see it one after the other.
+static REFUSED: AtomicU32 = AtomicU32::new(0);
 static LEFT_OUT: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 
 /// Finds the slot of this rank; makes the block if there is none.
@@ -85,6 +87,11 @@ pub fn news(seen: u32) -> Option<Result<(u32, Wish), u32>> {
     })
 }
 
+/// Whether the calling thread is the first one that refuses the wish with this number.
+pub fn is_first_refused(number: u32) -> bool {
+    REFUSED.swap(number, Ordering::Relaxed) != number
+}
+
 /// Does what concerns the whole process: the first thread that sees a wish does it. A pause that the
 /// program ended since stays ended. Returns whether it is done; if not, another wish came meanwhile, or another
 /// thread is at it.
@@ -124,4 +131,41 @@ pub fn is_left_out(number: u16) -> bool {
     let word = LEFT_OUT.get(usize::from(number) / 64);
     STATE.load(Ordering::Relaxed) & state::LEFT_OUT != 0
         && word.is_some_and(|word| word.load(Ordering::Relaxed) >> (number % 64) & 1 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use laggard_trace::Control;
+
+    use super::*;
+
+    /// A thread that has read a wish finds that another one came meanwhile.
+    #[test]
+    fn an_older_wish_never_wins() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut header = FileHeader::new();
+        header.ranks = 1;
+        begin(directory.path(), &header, false).expect("a block");
+        let control = Control::open(directory.path()).expect("the block");
+        let [first, second] = [1u16, 2].map(|number| Wish {
+            left_out: vec![number],
+            ..Wish::default()
+        });
+        control.set(0, &first).expect("written");
+        let (older, wish) = news(0).expect("news").expect("a wish");
+        assert_eq!(wish, first);
+        control.set(0, &second).expect("written");
+        assert!(!apply(older, &wish));
+        let (newer, wish) = news(0).expect("news").expect("a wish");
+        assert!(apply(newer, &wish));
+        // Neither after it.
+        assert!(!apply(older, &first));
+        let done = DONE.lock().expect("nobody panicked");
+        assert_eq!(*done, Some((newer, second)));
+        let bit = |number: u16| {
+            let word = LEFT_OUT[usize::from(number) / 64].load(Ordering::Relaxed);
+            word >> (number % 64) & 1
+        };
+        assert_eq!([bit(1), bit(2)], [0, 1]);
+    }
 }

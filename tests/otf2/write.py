@@ -8,7 +8,7 @@ A description has one item a line:
     thread LOCATION RANK       one more location of a rank
     metrics LOCATION RANK      a location that is no thread
     region NAME FILE LINE      a function of the program; calls of MPI need none
-    construct NAME KIND FILE LINE    a region of OpenMP, see `CONSTRUCTS`
+    construct NAME KIND FILE LINE    a region of OpenMP or POSIX threads, see `CONSTRUCTS`
     team NAME LOCATIONS        a team of threads, with commas
     context NAME REGION FILE LINE [PARENT]    a calling context
     comm NAME RANKS [PARENT]   a communicator: ranks with commas; `world` is there
@@ -16,6 +16,7 @@ A description has one item a line:
     inter NAME RANKS RANKS     an intercommunicator
     group NAME RANKS           a group of ranks that is no communicator
     window NAME COMM           a window
+    period BASE EXPONENT TIME  samples are taken so often: TIME * BASE^EXPONENT s, BASE 2 or 10
     clock LOCATION TIME OFFSET what is added to the location's times at TIME, ticks
     LOCATION TIME EVENT ...    an event, see `EVENTS`; times are ticks
 
@@ -49,6 +50,9 @@ CONSTRUCTS = {
     "taskwait": otf2.REGION_ROLE_BARRIER,
     "omp_set_lock": otf2.REGION_ROLE_WRAPPER,
     "omp_unset_lock": otf2.REGION_ROLE_WRAPPER,
+    "pthread_mutex_lock": otf2.REGION_ROLE_WRAPPER,
+    "pthread_mutex_unlock": otf2.REGION_ROLE_WRAPPER,
+    "pthread_join": otf2.REGION_ROLE_WRAPPER,
 }
 COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
 
@@ -70,6 +74,7 @@ class Archive:
         self.named_groups = {}
         self.comms = []
         self.windows = []
+        self.periods = []
         self.clocks = []
         self.events = {}
         self.options = []
@@ -157,8 +162,18 @@ def openmp(archive, words):
     return [otf2.PARADIGM_OPENMP, *map(int, words)]
 
 
+def posix(archive, words):
+    """NUMBERS"""
+    return [otf2.PARADIGM_PTHREAD, *map(int, words)]
+
+
 def context(archive, words):
     return [archive.contexts[words[0]][0], *map(int, words[1:])]
+
+
+def sample(archive, words):
+    """CONTEXT DISTANCE"""
+    return [*context(archive, words), 0]
 
 
 def program(archive, words):
@@ -170,6 +185,7 @@ EVENTS = {
     "leave": ("Leave", region),
     "context_enter": ("CallingContextEnter", context),
     "context_leave": ("CallingContextLeave", context),
+    "sample": ("CallingContextSample", sample),
     "send": ("MpiSend", message),
     "isend": ("MpiIsend", message),
     "recv": ("MpiRecv", message),
@@ -198,10 +214,14 @@ EVENTS = {
     "team_end": ("ThreadTeamEnd", in_team),
     "acquire": ("ThreadAcquireLock", openmp),
     "release": ("ThreadReleaseLock", openmp),
+    "acquire_mutex": ("ThreadAcquireLock", posix),
+    "release_mutex": ("ThreadReleaseLock", posix),
     "task_create": ("ThreadTaskCreate", in_team),
     "task_switch": ("ThreadTaskSwitch", in_team),
     "task_complete": ("ThreadTaskComplete", in_team),
     "thread_create": ("ThreadCreate", numbers),
+    "thread_wait": ("ThreadWait", numbers),
+    "thread_end": ("ThreadEnd", numbers),
     "program_begin": ("ProgramBegin", program),
     "program_end": ("ProgramEnd", numbers),
 }
@@ -235,9 +255,11 @@ def take(archive, words):
         name, kind, source, line = rest
         archive.regions[name] = (len(archive.regions), source, int(line))
         words = kind.replace("_", " ")
-        is_call = kind.startswith("omp_")
+        is_call = kind.startswith(("omp_", "pthread_"))
         shown = kind if is_call else f"!$omp {words} @{source}:{line}"
-        archive.constructs[name] = (shown, CONSTRUCTS[kind])
+        is_posix = kind.startswith("pthread_")
+        paradigm = otf2.PARADIGM_PTHREAD if is_posix else otf2.PARADIGM_OPENMP
+        archive.constructs[name] = (shown, CONSTRUCTS[kind], paradigm)
     elif what == "team":
         archive.teams.append((rest[0], [int(member) for member in rest[1].split(",")]))
     elif what == "context":
@@ -255,6 +277,8 @@ def take(archive, words):
         archive.named_groups[rest[0]] = archive.group(COMM_GROUP, rest[1].split(","))
     elif what == "window":
         archive.windows.append((rest[0], archive.comm(rest[1])))
+    elif what == "period":
+        archive.periods.append(tuple(map(int, rest)))
     elif what == "clock":
         archive.clocks.append(tuple(map(int, rest)))
     else:
@@ -271,7 +295,7 @@ def write_global(archive, writer):
         archive.string("MPI_COMM_WORLD" if name == "world" else name)
     for _, source, *_ in archive.regions.values():
         archive.string(source)
-    for shown, _ in archive.constructs.values():
+    for shown, *_ in archive.constructs.values():
         archive.string(shown)
     for _, _, source, *_ in archive.contexts.values():
         archive.string(source)
@@ -295,7 +319,7 @@ def write_global(archive, writer):
     for name, (number, source, line) in archive.regions.items():
         role, paradigm = otf2.REGION_ROLE_FUNCTION, otf2.PARADIGM_USER
         if name in archive.constructs:
-            (name, role), paradigm = archive.constructs[name], otf2.PARADIGM_OPENMP
+            name, role, paradigm = archive.constructs[name]
         name, source = archive.string(name), archive.string(source)
         if ("odd",) in archive.options:
             role, paradigm = 201, 202
@@ -303,6 +327,10 @@ def write_global(archive, writer):
     for number, at, source, line, parent in archive.contexts.values():
         put("SourceCodeLocation", number, archive.string(source), line)
         put("CallingContext", number, at, number, parent)
+    for number, (base, exponent, period) in enumerate(archive.periods):
+        base = otf2.BASE_BINARY if base == 2 else otf2.BASE_DECIMAL
+        mode = otf2.INTERRUPT_GENERATOR_MODE_TIME
+        put("InterruptGenerator", number, 0, mode, base, exponent, period)
     for _ in range(1 + (("twice",) in archive.options)):
         for number, (kind, members) in enumerate(archive.groups):
             if kind != COMM_LOCATIONS or ("no_locations",) not in archive.options:

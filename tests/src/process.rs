@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -54,6 +55,46 @@ impl Outcome {
         assert!(!self.timed_out, "hung:\n{self}");
         assert!(!panicked, "panicked:\n{self}");
         self
+    }
+}
+
+/// A launcher of ranks. If it is dropped while it runs, since a test failed or its program hangs, it ends
+/// its ranks.
+#[derive(Debug)]
+pub struct Launched(Child);
+
+impl Launched {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn new(command: &mut Command) -> Launched {
+        Launched(command.spawn().expect("a launcher"))
+    }
+}
+
+impl Deref for Launched {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Launched {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        // Best effort.
+        if matches!(self.try_wait(), Ok(None)) {
+            // SAFETY: sends a signal to a child that has not been waited for.
+            unsafe { libc::kill(self.id() as libc::pid_t, libc::SIGTERM) };
+            let _ = self.wait();
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use laggard_tests::browser::Browser;
+use laggard_tests::process::Launched;
 use laggard_tests::product::Bench;
 use laggard_tests::served::{PATIENCE, client, first_line, hear, reply, start};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ const RANKS: u32 = 3;
 /// A program that works in rounds until it is told what to do.
 struct Running {
     bench: Bench,
-    program: Child,
+    program: Launched,
     /// While it is there, the program does as its scene says.
     file: PathBuf,
 }
@@ -37,7 +38,7 @@ impl Running {
         let mut command = bench.traced(RANKS, &words, "trace").command();
         command.envs(variables.iter().copied());
         command.stdout(Stdio::null());
-        let program = command.spawn().expect("a launcher");
+        let program = Launched::new(&mut command);
         Running {
             bench,
             program,
@@ -60,17 +61,6 @@ impl Running {
     /// Waits until it has ended by itself.
     fn ends(&mut self) {
         assert!(self.program.wait().expect("a child").success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Best effort: a test that failed, or a program that hangs. The launcher ends its ranks.
-        if matches!(self.program.try_wait(), Ok(None)) {
-            // SAFETY: sends a signal to a child that has not been waited for.
-            unsafe { libc::kill(self.program.id() as i32, libc::SIGTERM) };
-            let _ = self.program.wait();
-        }
     }
 }
 

@@ -20,13 +20,18 @@ struct Run {
 
 impl Run {
     fn of(what: &str) -> Run {
-        Run::recorded("off_processor", what, "MPI_Send")
+        Run::recorded(("off_processor", &[]), what, "MPI_Send")
+    }
+
+    /// The same in regions of one thread.
+    fn in_region(what: &str) -> Run {
+        Run::recorded(("off_processor", &["-fopenmp"]), what, "MPI_Send")
     }
 
     /// A program with this argument, and its calls with this name.
-    fn recorded(program: &str, what: &str, call: &str) -> Run {
-        let bench = Bench::sharing(&format!("{program}-{what}"));
-        let program = bench.compile(&format!("processor/{program}.c"), &[], &["-lpthread"]);
+    fn recorded((program, flags): (&str, &[&str]), what: &str, call: &str) -> Run {
+        let bench = Bench::sharing(&format!("{program}{}-{what}", flags.concat()));
+        let program = bench.compile(&format!("processor/{program}.c"), flags, &["-lpthread"]);
         let words = [program.as_os_str(), OsStr::new(what)];
         let run = bench.traced(2, &words, "trace");
         let run = run.env(PROCESSOR_TIME, "1").run();
@@ -132,6 +137,22 @@ fn a_processor_that_others_have_is_no_computation() {
     assert!(run.started("preempted") > 0.6 * ROUNDS * PART);
 }
 
+/// Where a region has no thread to wait for, no record tells of it: the next one has all.
+#[test]
+fn regions_of_one_thread_are_told_with_the_rest() {
+    let run = Run::in_region("shared");
+    let preempted = run.ns("preempted");
+    near(preempted + run.ns("blocked"), run.said("off"));
+    assert!(run.ns("blocked") < 0.1 * preempted);
+    assert!(run.started("preempted") > 0.6 * ROUNDS * PART);
+    let run = Run::in_region("sleep");
+    near(run.ns("blocked") + run.ns("preempted"), run.said("off"));
+    assert!(run.started("blocked") > 0.6 * ROUNDS * PART);
+    let run = Run::in_region("touch");
+    near(run.ns("kernel"), run.said("kernel"));
+    near(run.sum("minor_faults"), run.said("faults"));
+}
+
 #[test]
 fn new_memory_is_in_the_kernel() {
     let run = Run::of("touch");
@@ -157,7 +178,7 @@ fn work_is_computation() {
 
 /// What rank 0 does in calls, of which these have the name.
 fn in_calls(what: &str, call: &str) -> Run {
-    Run::recorded("in_calls", what, call)
+    Run::recorded(("in_calls", &[]), what, call)
 }
 
 #[test]

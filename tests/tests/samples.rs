@@ -205,6 +205,26 @@ fn functions_in_which_all_are_equally_long_are_no_cause() {
     });
 }
 
+/// Samples of stretches before calls that are left out are nobody's: they are not those of the next call that
+/// is recorded.
+#[test]
+fn samples_of_a_pause_are_dropped() {
+    for way in WAYS {
+        let bench = Bench::sharing(&format!("samples-paused-{way}"));
+        let program = bench.compile("processor/sampled.c", &[], &[]);
+        let words = [program.as_os_str(), OsStr::new("paused")];
+        let (_, trace) = traced(&bench, way, &words, true);
+        let output = bench.path("stacks.txt");
+        let mut command = Command::new(&bench.command);
+        command.arg("export").arg(&trace).args(["--to", "folded"]);
+        command.arg("-o").arg(&output);
+        process::run(&mut command, TIMEOUT, &bench.path("export")).expect_success();
+        let stacks = fs::read_to_string(output).expect("stacks");
+        assert!(stacks.contains("solve"), "{stacks}");
+        assert!(!stacks.contains("unseen"), "{stacks}");
+    }
+}
+
 /// Where a program does odd things, its results are the same as without samples.
 #[test]
 fn odd_programs_behave_as_ever() {

@@ -1,38 +1,51 @@
 //! `laggard steer`: a recording is paused and changed while its program runs, and nobody else can do that.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use laggard_tests::browser::Browser;
-use laggard_tests::process;
+use laggard_tests::process::{self, Launched};
 use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::report::Report;
 use laggard_tests::served::{PATIENCE, client, hear, start, status};
 use serde_json::Value;
 
 const RANKS: u32 = 3;
+/// A user who runs none of this.
+const SOMEBODY: u32 = 12_345;
 
 /// A program that works in rounds until it is told to end.
 struct Running {
     bench: Bench,
-    program: Child,
+    program: Launched,
     file: PathBuf,
 }
 
 impl Running {
     /// `prepare` may put something into the trace directory before it starts.
     fn new(test: &str, env: &[(&str, &str)], prepare: impl FnOnce(&Path)) -> Running {
+        Running::scene(("ends", RANKS), test, env, prepare)
+    }
+
+    /// The same for a scene of the program, which has so many locations.
+    fn scene(
+        (scene, locations): (&str, u32),
+        test: &str,
+        env: &[(&str, &str)],
+        prepare: impl FnOnce(&Path),
+    ) -> Running {
         let bench = Bench::beside(test);
         let program = bench.compile("attacks/goes_on.c", &[], &[]);
         prepare(&bench.path("trace"));
         let file = bench.path("told");
-        let words = [program.as_os_str(), file.as_os_str(), OsStr::new("ends")];
+        let resume = bench.path("resume");
+        let words = [&*program, &*file, Path::new(scene), &*resume];
+        let words = words.map(Path::as_os_str);
         let mut run = bench.traced(RANKS, &words, "trace");
         for (name, value) in env {
             run = run.env(name, *value);
@@ -40,7 +53,7 @@ impl Running {
         let mut command = run.command();
         command.stdout(Stdio::null());
         command.stderr(fs::File::create(bench.path("stderr")).expect("a file"));
-        let program = command.spawn().expect("a launcher");
+        let program = Launched::new(&mut command);
         let mut running = Running {
             bench,
             program,
@@ -51,7 +64,7 @@ impl Running {
             let mut info = Command::new(&bench.command);
             let info = info.arg("info").arg(bench.path("trace")).output();
             let text = info.expect("the command").stdout;
-            String::from_utf8_lossy(&text).contains("Locations  3")
+            String::from_utf8_lossy(&text).contains(&format!("Locations  {locations}\n"))
         };
         while !says_all(&running.bench) {
             assert!(begun.elapsed() < PATIENCE);
@@ -79,6 +92,18 @@ impl Running {
         assert_eq!(outcome.stdout.trim_end(), says, "{outcome}");
     }
 
+    /// The program itself resumes its recording.
+    fn resumes(&self) {
+        let resume = self.bench.path("resume");
+        fs::write(&resume, "").expect("a file");
+        let begun = Instant::now();
+        while resume.exists() {
+            assert!(begun.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.goes_on();
+    }
+
     /// Some more rounds pass.
     fn goes_on(&self) {
         std::thread::sleep(Duration::from_millis(200));
@@ -98,17 +123,6 @@ impl Running {
             calls: self.bench.dump(&self.trace()),
             report: Report::parse(&fs::read_to_string(&path).expect("a report")).expect("a report"),
             running: self,
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Best effort: a test that failed.
-        if matches!(self.program.try_wait(), Ok(None)) {
-            // SAFETY: sends a signal to a child that has not been waited for.
-            unsafe { libc::kill(self.program.id() as i32, libc::SIGTERM) };
-            let _ = self.program.wait();
         }
     }
 }
@@ -165,6 +179,19 @@ fn what_a_rank_is_told_is_in_its_trace() {
             "depth of call paths as it was started"
         ]
     );
+    // They are no calls, between which a rank computes.
+    let text = fs::read_to_string(ended.running.bench.path("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    for part in [
+        "root_causes",
+        "critical_path",
+        "call_tree",
+        "imbalance",
+        "operations",
+    ] {
+        let said = report[part].to_string();
+        assert!(!said.contains("laggard_steer"), "{part}: {said}");
+    }
     let report = &ended.report;
     assert_eq!(report.anomaly("steered"), 3);
     assert_eq!(report.anomaly("paused"), 3);
@@ -181,6 +208,31 @@ fn what_a_rank_is_told_is_in_its_trace() {
         0
     );
     assert_eq!(ended.stderr, "");
+}
+
+/// What is said last holds: the program resumes what the user paused, and the user pauses it again.
+#[test]
+fn a_pause_holds_after_the_program_resumed() {
+    let running = Running::new("steer-again", &[], |_| ());
+    running.steers(&["--pause"], "ranks 0-2: paused");
+    running.goes_on();
+    running.resumes();
+    running.steers(&["--pause"], "ranks 0-2: paused");
+    running.goes_on();
+    let ended = running.ends();
+    for rank in 0..RANKS {
+        assert_eq!(ended.changes(rank), ["paused", "paused"]);
+        let begin = format!("{rank}/0 ");
+        let lines = ended.calls.lines().filter(|line| line.starts_with(&begin));
+        // Stretches of barriers that are recorded, and of those that are not.
+        let paused = lines.filter(|line| line.contains(" MPI_Barrier "));
+        let mut paused: Vec<bool> = paused.map(|line| line.contains(" paused ")).collect();
+        paused.dedup();
+        assert!(
+            paused.ends_with(&[true, false, true]),
+            "rank {rank}: {paused:?}"
+        );
+    }
 }
 
 /// What is lost while recording is paused is nobody's: here rank 1 is late in every round.
@@ -236,6 +288,29 @@ fn calls_are_left_out_by_name() {
     assert!(over.stderr.contains("the program has ended"), "{over}");
 }
 
+/// The program waits in its first threads: what others have heard holds for all.
+#[test]
+fn any_thread_of_a_rank_hears_it() {
+    let running = Running::scene(("thread", 2 * RANKS), "steer-thread", &[], |_| ());
+    running.steers(&["--pause"], "ranks 0-2: paused");
+    let file = running.trace().join("control");
+    let file = fs::File::options().write(true).open(file).expect("it");
+    for rank in 0..u64::from(RANKS) {
+        let at = 4096 + 256 * rank;
+        file.write_all_at(&[9; 64], at + 8).expect("written");
+        file.write_all_at(&4u64.to_le_bytes(), at).expect("written");
+    }
+    running.goes_on();
+    let ended = running.ends();
+    let refused = "a change that makes no sense was refused";
+    let lines = ended.calls.lines();
+    let told = lines.filter(|line| line.contains("laggard_steer") && line.contains(refused));
+    assert_eq!(told.count(), 2 * RANKS as usize, "all threads");
+    // But one of them says so.
+    let said = ended.stderr.matches("makes no sense").count();
+    assert_eq!(said, RANKS as usize, "{}", ended.stderr);
+}
+
 #[test]
 fn ranks_that_share_a_file_hear_it() {
     let running = Running::new("steer-node", &[("LAGGARD_FILE_PER", "node")], |_| ());
@@ -261,7 +336,7 @@ fn samples_begin_and_end() {
 #[test]
 fn a_hostile_block_is_refused() {
     type Prepare = fn(&Path);
-    let hostile: [(&str, Prepare, &str); 6] = [
+    let hostile: [(&str, Prepare, &str); 7] = [
         (
             "nonsense",
             |control| fs::write(control, [7; 9000]).expect("a file"),
@@ -298,8 +373,22 @@ fn a_hostile_block_is_refused() {
             },
             "others may write it",
         ),
+        (
+            "foreign",
+            |control| {
+                fs::write(control, [0; 8192]).expect("a file");
+                chown(control, Some(SOMEBODY), None).expect("an owner");
+            },
+            "it belongs to another user",
+        ),
     ];
-    for (name, prepare, why) in hostile {
+    // SAFETY: a plain system call.
+    let can_give_away = unsafe { libc::geteuid() } == 0;
+    if !can_give_away {
+        eprintln!("SKIPPED: only root can give a block to another user");
+    }
+    let hostile = hostile.into_iter();
+    for (name, prepare, why) in hostile.filter(|(name, ..)| *name != "foreign" || can_give_away) {
         let running = Running::new("steer-hostile", &[], |trace| {
             fs::create_dir_all(trace).expect("a directory");
             prepare(&trace.join("control"));
@@ -319,7 +408,6 @@ fn a_block_that_breaks_changes_nothing() {
     let control = running.trace().join("control");
     // A number, and no wish that belongs to it.
     let file = fs::File::options().write(true).open(&control).expect("it");
-    use std::os::unix::fs::FileExt;
     file.write_all_at(&[9; 64], 4096 + 256 + 8)
         .expect("written");
     file.write_all_at(&2u64.to_le_bytes(), 4096 + 256)

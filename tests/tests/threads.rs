@@ -416,6 +416,37 @@ fn a_runtime_with_a_tools_interface_tells_the_same() {
     Run::by_clang("odd.c", 2, "2");
 }
 
+/// Regions go on while recording is paused, and others begin meanwhile: they nest as they did, and only
+/// what is recorded is waiting.
+#[test]
+fn regions_may_be_paused() {
+    let check_run = |run: &Run| {
+        let waited = ROUNDS * DELAY;
+        run.loses("wait_at_omp_barrier", waited)?;
+        for pattern in [
+            "idle_threads",
+            "omp_management",
+            "wait_at_implicit_omp_barrier",
+        ] {
+            let lost = run.lost(pattern);
+            check(lost < 0.1 * waited, &(pattern, lost))?;
+        }
+        let lines = run.dump.lines().filter(|line| line.starts_with("0/0 "));
+        let calls = lines.filter_map(|line| line.split_whitespace().nth(3));
+        let regions: Vec<&str> = calls
+            .filter(|call| call.starts_with("omp_parallel"))
+            .collect();
+        let pairs = regions.chunks(2);
+        let pairs = pairs.filter(|pair| **pair == ["omp_parallel", "omp_parallel_end"]);
+        let (recorded, pairs) = (2 * ROUNDS as usize, pairs.count());
+        check(pairs == recorded && regions.len() == 2 * recorded, &regions)
+    };
+    until_right("paused", |_| check_run(&Run::of("paused.c", 1, "2")));
+    until_right("paused by clang", |_| {
+        check_run(&Run::by_clang("paused.c", 1, "2"))
+    });
+}
+
 /// Programs behave as ever, whatever they do with threads.
 #[test]
 fn odd_programs_behave_as_ever() {

@@ -84,8 +84,10 @@ impl Steer {
                 true => Wish::default(),
                 false => before.clone(),
             };
+            // The program may have said something else since.
+            let is_said = self.as_started || self.detail.is_some();
+            wish.said = before.said != is_said;
             if let Some(kept) = self.detail {
-                wish.said = !before.said;
                 wish.detail = Some(match kept {
                     Kept::Trace => Detail::Trace,
                     Kept::Profile => Detail::Profile,
@@ -160,6 +162,13 @@ fn numbers(names: &[String]) -> Result<Vec<u16>> {
         }
     }
     Ok(found)
+}
+
+/// Notes that a thread of a rank follows the wish with this number, by rank. What concerns the whole
+/// process is done by the first thread that sees it.
+pub fn follows(heard: &mut BTreeMap<u32, u32>, rank: u32, number: u32) {
+    let newest = heard.entry(rank).or_default();
+    *newest = number.max(*newest);
 }
 
 /// What is wanted of some ranks that want the same, and how many of them follow it.
@@ -258,9 +267,11 @@ mod tests {
         assert_eq!(numbers, [(0, 2), (1, 4), (2, 4), (3, 2)]);
         steer(r#"{"take_in": ["MPI_Test*"]}"#).unwrap();
         steer(r#"{"as_started": true, "ranks": [[0, 0]]}"#).unwrap();
+        // It is said again.
+        steer(r#"{"as_started": true, "ranks": [[0, 0]]}"#).unwrap();
         let mut wanted = Wanted::default();
         wanted.read(directory.path()).unwrap();
-        let rows = wanted.rows(&BTreeMap::from([(1, 6), (2, 4), (3, 4)]));
+        let rows = wanted.rows(&BTreeMap::from([(0, 6), (1, 6), (2, 4), (3, 4)]));
         let texts = rows.iter().map(|row| [&row.ranks, &row.wish, &row.unheard]);
         let texts: Vec<[&str; 3]> = texts.map(|row| row.map(String::as_str)).collect();
         assert_eq!(

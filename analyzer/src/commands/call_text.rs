@@ -124,6 +124,8 @@ const WORDS: &[(u16, &str)] = &[
     (flags::PART, "part"),
     (flags::UNSUCCESSFUL, "unsuccessful"),
     (flags::FAILED, "failed"),
+    (flags::PAUSED, "paused"),
+    (flags::PROFILED, "profiled"),
 ];
 
 /// What the time before a call, or in it, was beside work.

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use laggard_engine::events::Trace;
 use laggard_files::printable;
 use laggard_report::{RankSet, list_of_ranks};
-use laggard_serve::steer::Wanted;
+use laggard_serve::steer::{Wanted, follows};
 use laggard_trace::Location;
 
 use super::{screen, traces};
@@ -24,9 +24,8 @@ const RANGES: usize = 20;
 pub fn steer(options: &Steer) -> Result<ExitCode> {
     let directory = traces::meant(options.directory.as_deref())?;
     let trace = Trace::open(&directory)?;
-    let first = |location: &&Location| location.header.thread == 0;
     let locations = trace.locations.iter().map(|traced| &traced.location);
-    let locations: Vec<&Location> = locations.filter(first).collect();
+    let locations: Vec<&Location> = locations.collect();
     let change = options.change();
     if change.is_some() && locations.iter().all(|location| location.end.is_some()) {
         bail!("{}: the program has ended", directory.display());
@@ -64,10 +63,11 @@ pub fn steer(options: &Steer) -> Result<ExitCode> {
 
 /// By rank, the number of the wish that it follows.
 fn heard(locations: &[&Location]) -> BTreeMap<u32, u32> {
-    let numbers = locations.iter();
-    numbers
-        .map(|location| (location.header.rank, location.steered_now()))
-        .collect()
+    let mut heard = BTreeMap::new();
+    for location in locations {
+        follows(&mut heard, location.header.rank, location.steered_now());
+    }
+    heard
 }
 
 /// Names the chosen ranks that will never hear it.
@@ -83,7 +83,8 @@ fn tell_others(chosen: &RankSet, locations: &[&Location]) {
             "{others}: no trace here; steer them where their trace is, if they have one"
         ));
     }
-    let whys = locations.iter().filter_map(|location| {
+    let first = locations.iter().filter(|l| l.header.thread == 0);
+    let whys = first.filter_map(|location| {
         let why = location.definitions.properties("not_steered");
         Some((location.header.rank, why.into_iter().next()?))
     });

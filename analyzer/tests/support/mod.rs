@@ -26,6 +26,8 @@ pub struct Calls {
     posts: u64,
     /// Computation before the next call: lines, and ns.
     computed: Vec<(u32, u64)>,
+    /// Samples before the next call.
+    sampled: Vec<Record>,
     /// What else the time before it was, and what the call is beside work.
     beside: Beside,
     inside: Beside,
@@ -102,6 +104,7 @@ impl Calls {
             profile: HashMap::new(),
             posts: 0,
             computed: Vec::new(),
+            sampled: Vec::new(),
             beside: Beside::default(),
             inside: Beside::default(),
             last: 0,
@@ -165,6 +168,7 @@ impl Calls {
             std::mem::take(&mut self.inside)
                 .extensions_inside()
                 .collect(),
+            std::mem::take(&mut self.sampled),
         ]
         .concat();
         let writer = self.writer.as_mut().unwrap();
@@ -181,6 +185,16 @@ impl Calls {
     /// Before its next call, it computes for so long in the function at a line, ns.
     pub fn computes(&mut self, line: u32, time: u64) {
         self.computed.push((line, time));
+    }
+
+    /// Before its next call, it is sampled so often at a line; the samples stand for so many ns together.
+    pub fn samples(&mut self, line: u32, samples: u32, time: u32) {
+        let path = self.path(line);
+        let moments = (1..=samples).rev();
+        self.sampled
+            .push(Record::extension(Extension::Sampled, path, time));
+        self.sampled
+            .extend(moments.map(|before| Record::extension(Extension::SampledAt, path, before)));
     }
 
     /// Before its next call, it is blocked, preempted, and in the kernel for so long, ns.

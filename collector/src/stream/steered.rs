@@ -61,9 +61,11 @@ impl Stream {
             Err(number) => {
                 self.steered.seen = number;
                 self.steered.changes.push(Change::Refused);
-                log::warning!(
-                    "what somebody wants of this recording makes no sense, or its file was cut off: all goes on as it was"
-                );
+                if steering::is_first_refused(number) {
+                    log::warning!(
+                        "what somebody wants of this recording makes no sense, or its file was cut off: all goes on as it was"
+                    );
+                }
             }
             Ok((number, wish)) => {
                 if !steering::apply(number, &wish) {

@@ -22,6 +22,7 @@ mod team;
 use std::sync::atomic::Ordering;
 
 use laggard_callpath::CallSite;
+use laggard_trace::flags;
 
 use crate::call::{Call, guarded};
 use crate::clock;
@@ -42,11 +43,23 @@ pub fn begins() {
     team::begins();
 }
 
+/// Recording goes on after a pause.
+pub fn goes_on() {
+    team::begins();
+}
+
+/// What recording waits among threads needs.
+const WANTED: u32 = state::RECORDING | state::THREADS;
+
 /// Whether waits among threads are recorded now.
 #[inline(always)]
 fn is_recorded() -> bool {
-    const WANTED: u32 = state::RECORDING | state::THREADS;
     STATE.load(Ordering::Relaxed) & (WANTED | state::PAUSED) == WANTED
+}
+
+/// Whether recording is paused now.
+fn is_paused() -> bool {
+    STATE.load(Ordering::Relaxed) & state::PAUSED != 0
 }
 
 /// Where a record lies in the program.
@@ -84,9 +97,22 @@ struct What {
 
 impl What {
     /// Writes the record, between these times.
-    fn write(&self, stream: &mut Stream, (enter, leave): (u64, u64)) {
+    fn write(&self, stream: &mut Stream, times: (u64, u64)) {
+        self.write_of(stream, is_paused(), times);
+    }
+
+    /// The same. While recording is `paused`, what was begun before goes on: others of a team meet there.
+    fn write_of(&self, stream: &mut Stream, paused: bool, (enter, leave): (u64, u64)) {
         let path = self.place.path(stream);
+        let flags = match paused {
+            true => {
+                stream.note_paused();
+                flags::PAUSED
+            }
+            false => 0,
+        };
         let raw = Raw {
+            flags,
             extra: self.parameter,
             ..Raw::new(self.number, path)
         };
@@ -113,6 +139,22 @@ impl Waiter {
         if thread.is_null() || thread == UNRECORDED {
             thread = adopt(thread)?;
         }
+        Waiter::of(thread, site)
+    }
+
+    /// The same for what was begun while the thread was recorded: recording may be paused since.
+    #[inline(always)]
+    fn goes_on(site: CallSite) -> Option<Waiter> {
+        // SAFETY: the slot belongs to this thread.
+        let thread = unsafe { *slot() };
+        let is_known = !thread.is_null() && thread != UNRECORDED;
+        let is_known = is_known && STATE.load(Ordering::Relaxed) & WANTED == WANTED;
+        is_known.then(|| Waiter::of(thread, site)).flatten()
+    }
+
+    /// A recorded thread; `None` if it is in another recorded call.
+    #[inline(always)]
+    fn of(thread: *mut Thread, site: CallSite) -> Option<Waiter> {
         // SAFETY: states live as long as their threads.
         let state = unsafe { &*thread };
         if state.busy.load(Ordering::Relaxed) || site.sp < state.active && state.is_nested(site.sp)

@@ -294,7 +294,7 @@ pub mod told {
     use super::{CallSite, Place, Waiter, begins_to_wait, waits_no_more};
 
     fn in_team(site: CallSite) -> Option<Waiter> {
-        Waiter::begin(site).filter(|waiter| waiter.membership().is_in_team())
+        Waiter::goes_on(site).filter(|waiter| waiter.membership().is_in_team())
     }
 
     /// What is known of a task: which one made it, and in what code.
@@ -313,14 +313,14 @@ pub mod told {
 
     /// The calling thread begins to execute a task.
     pub fn begins(site: CallSite, task: u64, known: &Known) {
-        if let Some(waiter) = Waiter::begin(site) {
+        if let Some(waiter) = Waiter::goes_on(site) {
             super::begins(&waiter, task, known.code);
         }
     }
 
     /// It has executed one, and goes on with `next`; 0 = its part in the region.
     pub fn ends(site: CallSite, known: &Known, next: u64) {
-        if let Some(waiter) = Waiter::begin(site) {
+        if let Some(waiter) = Waiter::goes_on(site) {
             super::ends(&waiter, (known.parent, next), known.code);
         }
     }

@@ -15,7 +15,7 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::gomp::runtime;
-use super::{Place, Waiter, What, ompt, signals};
+use super::{Place, Waiter, What, is_paused, ompt, signals};
 use crate::clock;
 use crate::stream::Stream;
 use crate::thread::{Thread, slot};
@@ -38,7 +38,7 @@ static TEAMS: AtomicU64 = AtomicU64::new(0);
 /// When threads began to be recorded, ticks: those of the runtime idle since then.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// Recording begins.
+/// Recording begins, or goes on after a pause: what threads did before is not known.
 pub fn begins() {
     BEGUN.store(clock::now(), Ordering::Relaxed);
 }
@@ -98,6 +98,8 @@ struct Done {
     function: u64,
     /// Ticks.
     ended: u64,
+    /// Whether recording was paused then.
+    is_paused: bool,
 }
 
 /// Teams around the innermost one that are kept; deeper regions are not recorded.
@@ -110,6 +112,8 @@ pub struct Membership {
     team: Team,
     /// The last one that it was in, if it is the runtime's thread and waits for another one.
     done: Option<Done>,
+    /// When its part in a region without records ended last, ticks.
+    unknown: u64,
     /// Of runtimes that tell of themselves: the teams around the innermost one, and how many.
     outer: [Team; DEPTH],
     depth: usize,
@@ -240,7 +244,7 @@ impl Done {
         let what = self.team.meeting(number::omp_parallel_end, place, JOIN);
         // It does not wait while it executes tasks.
         let since = stream.left().clamp(self.ended, over);
-        what.write(stream, (since, over));
+        what.write_of(stream, self.is_paused, (since, over));
         over
     }
 }
@@ -275,6 +279,9 @@ fn idles(stream: &mut Stream, function: u64, team: u64, (since, now): (u64, u64)
     what.write(stream, (since, now.max(since)));
 }
 
+/// Stands for a team that was forked while recording was paused: it has no records.
+const UNKNOWN: u64 = u64::MAX;
+
 /// A region under way, on the stack of the thread that forked it.
 struct Region {
     function: Function,
@@ -297,9 +304,16 @@ pub unsafe fn fork(
     (function, data): (Function, *mut c_void),
     run: impl FnOnce(Function, *mut c_void),
 ) {
-    let waiter = Waiter::begin(site).filter(|_| !ompt::is_told());
-    let Some(waiter) = waiter else {
-        return run(function, data);
+    let is_told = ompt::is_told();
+    let Some(waiter) = Waiter::begin(site).filter(|_| !is_told) else {
+        let Some(waiter) = Waiter::goes_on(site).filter(|_| !is_told) else {
+            return run(function, data);
+        };
+        let outer = std::mem::take(&mut waiter.membership().team);
+        let part = (function, data);
+        run(unknown, (&raw const part).cast_mut().cast());
+        waiter.membership().team = outer;
+        return;
     };
     let outer = waiter.membership().team;
     let mut region = Region {
@@ -348,7 +362,8 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
         let id = (*region).id;
         let team = Team::current(id);
         let Some(waiter) = Waiter::begin(site).filter(|_| team.size > 1) else {
-            return function(data);
+            function(data);
+            return ends_unknown(site);
         };
         arrive(&waiter, &team, function as usize as u64);
         function(data);
@@ -357,10 +372,30 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
                 team: membership.team,
                 function: function as usize as u64,
                 ended: now,
+                is_paused: is_paused(),
             });
             membership.team = Team::default();
             membership.met = now;
         });
+    }
+}
+
+/// Stands in for the function of a region that is begun while recording is paused.
+unsafe extern "C-unwind" fn unknown(part: *mut c_void) {
+    let site = laggard_callpath::call_site!();
+    // SAFETY: function and data are on the stack of the thread that forked the team, which lasts until
+    // all have left.
+    unsafe {
+        let (function, data) = part.cast::<(Function, *mut c_void)>().read();
+        function(data);
+    }
+    ends_unknown(site);
+}
+
+/// The calling thread has done its part in a region that was begun while recording was paused.
+fn ends_unknown(site: CallSite) {
+    if let Some(waiter) = Waiter::goes_on(site) {
+        waiter.membership().unknown = clock::now();
     }
 }
 
@@ -387,6 +422,7 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
         return;
     }
     let done = call.thread().membership.done.take();
+    let unknown = call.thread().membership.unknown;
     call.thread().membership.team = *team;
     call.thread().membership.met = 0;
     (
@@ -394,29 +430,34 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
         call.thread().membership.tasks,
     ) = (0, 0);
     crate::call::guarded(|| {
-        let since = match done {
-            Some(done) => done.record(call.stream(), now),
-            None => BEGUN.load(Ordering::Relaxed).min(now),
-        };
+        let over = done.map_or(0, |done| done.record(call.stream(), now));
+        let since = over.max(BEGUN.load(Ordering::Relaxed));
+        let since = since.max(unknown).min(now);
         idles(call.stream(), function, team.id, (since, now));
     });
     call.release();
 }
 
-/// The calling thread, if it is in a team of several.
+/// The calling thread, if it is in a recorded team of several.
 #[inline(always)]
 pub fn in_team(site: CallSite) -> Option<Waiter> {
-    Waiter::begin(site).filter(|waiter| waiter.membership().team.size > 1)
+    Waiter::goes_on(site).filter(|waiter| waiter.membership().team.size > 1)
 }
 
 /// The calling thread forks a team, by a call that returns to `code`. Returns the team's number.
 pub fn forks(site: CallSite, code: u64) -> u64 {
-    let Some(waiter) = Waiter::begin(site) else {
+    let begun = Waiter::begin(site);
+    let is_begun = begun.is_some();
+    let Some(waiter) = begun.or_else(|| Waiter::goes_on(site)) else {
         return 0;
     };
     let membership = waiter.membership();
     if membership.depth == DEPTH {
         return 0;
+    }
+    if !is_begun {
+        membership.forked = (UNKNOWN, 0);
+        return UNKNOWN;
     }
     let id = TEAMS.fetch_add(1, Ordering::Relaxed) + 1;
     Over::note_code(id, code.wrapping_sub(1));
@@ -426,28 +467,36 @@ pub fn forks(site: CallSite, code: u64) -> u64 {
 
 /// The calling thread begins its part in a team, as the thread with this index of so many.
 pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
-    let Some(waiter) = Waiter::begin(site).filter(|_| id != 0) else {
+    let Some(waiter) = Waiter::goes_on(site).or_else(|| Waiter::begin(site)) else {
         return;
     };
     let code = Over::code(id);
-    let team = Team {
-        id,
-        size,
-        number,
-        met: 0,
-        code,
+    let team = match id {
+        UNKNOWN => Team::default(),
+        _ => Team {
+            id,
+            size,
+            number,
+            met: 0,
+            code,
+        },
     };
     let membership = waiter.membership();
     let (forked, since) = membership.forked;
     if forked != id {
-        arrive(&waiter, &team, code);
+        if id != 0 && id != UNKNOWN {
+            arrive(&waiter, &team, code);
+        }
+        return;
+    }
+    if id == 0 {
         return;
     }
     membership.forked = (0, 0);
     membership.outer[membership.depth] = membership.team;
     membership.depth += 1;
     membership.team = team;
-    if size > 1 {
+    if team.size > 1 {
         let what = team.meeting(number::omp_parallel, Place::Code(code), FORK);
         waiter.record(&what, (since, clock::now()));
     }
@@ -463,7 +512,7 @@ pub fn is_end(site: CallSite, code: u64) -> bool {
 /// The calling thread has done its part in its team, and waits for the others.
 pub fn leaves(site: CallSite) {
     let Some(waiter) = in_team(site) else {
-        return;
+        return ends_unknown(site);
     };
     waiter.enter(|membership, now| {
         let team = membership.team;
@@ -475,6 +524,7 @@ pub fn leaves(site: CallSite) {
             team,
             function: team.code,
             ended: now,
+            is_paused: is_paused(),
         });
         membership.team = Team::default();
         membership.met = now;
@@ -483,12 +533,13 @@ pub fn leaves(site: CallSite) {
 
 /// The region of a team is over that the calling thread has forked.
 pub fn joins(site: CallSite, id: u64) {
-    let Some(waiter) = Waiter::begin(site).filter(|_| id != 0) else {
+    let Some(waiter) = Waiter::goes_on(site).filter(|_| id != 0) else {
         return;
     };
     let membership = waiter.membership();
     let team = membership.team;
-    if team.id != id || membership.depth == 0 {
+    let is_known = id != UNKNOWN;
+    if team.id != if is_known { id } else { 0 } || membership.depth == 0 {
         return;
     }
     membership.depth -= 1;

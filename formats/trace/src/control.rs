@@ -161,7 +161,10 @@ impl Wish {
 
     /// In words.
     pub fn text(&self) -> String {
-        let none = Wish::default();
+        let none = Wish {
+            said: self.said,
+            ..Wish::default()
+        };
         let parts: Vec<String> = self.changes(&none).map(|change| change.text()).collect();
         match parts.is_empty() {
             true => "as it was started".to_owned(),
@@ -462,7 +465,7 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use super::*;
 
@@ -523,6 +526,13 @@ mod tests {
         };
         let changes: Vec<_> = again.changes(&paused).collect();
         assert_eq!(changes, [Change::Detail(Some(Detail::Paused))]);
+        let [started, again_started] = [false, true].map(|said| Wish {
+            said,
+            ..Wish::default()
+        });
+        let changes: Vec<_> = again_started.changes(&started).collect();
+        assert_eq!(changes, [Change::Detail(None)]);
+        assert_eq!(again_started.text(), "as it was started");
         assert_eq!(Wish::of(&again.words()), Some(again));
         let too_deep = Wish {
             depth: Some(u8::MAX),
@@ -555,6 +565,12 @@ mod tests {
         assert!(refused(&path).contains("its size"));
         std::fs::write(&path, [1; 8192]).expect("written");
         assert!(refused(&path).contains("no control block"));
+        // Only root can give a file away; for everybody else, this one is another user's.
+        let given = match chown(&path, Some(12_345), None) {
+            Ok(()) => path.as_path(),
+            Err(_) => Path::new("/etc/passwd"),
+        };
+        assert!(refused(given).contains("another user"));
     }
 
     #[test]

@@ -474,4 +474,34 @@ mod tests {
             assert_eq!(named.len(), different.len(), "{}: {named:?}", pattern.id());
         }
     }
+
+    /// What whoever is named does: in the number of these.
+    #[test]
+    fn verbs_agree_with_whom_they_are_about() {
+        // Of several, and of the past.
+        const OTHERS: [&str; 6] = ["did", "go", "use", "out", "before", "that"];
+        for rule in RuleBase::built_in().iter() {
+            for (who, number) in [("thread 2 of rank 0", 1.0), ("threads 2-3 of rank 0", 2.0)] {
+                let mut facts = known(number);
+                facts.text(Fact::Who, who);
+                facts.text(Fact::WhoElse, who);
+                let Some(text) = rule.say.fill(&facts, &show) else {
+                    panic!("{}: a fact is not known", rule.id);
+                };
+                for after in text.split(who).skip(1) {
+                    let Some(word) = after.strip_prefix(' ') else {
+                        continue;
+                    };
+                    let word = word.split(|c: char| !c.is_alphanumeric()).next();
+                    let word = word.unwrap_or_default();
+                    let is_of_one = word.ends_with('s');
+                    assert!(
+                        OTHERS.contains(&word) || is_of_one == (number < 2.0),
+                        "{}: {text}",
+                        rule.id
+                    );
+                }
+            }
+        }
+    }
 }

@@ -1,11 +1,24 @@
 /* Works in rounds until the file that its first argument names is there; then, as the second one
  * says, "ends", or ranks wait for each other ("hangs") or for one that computes ("computes") until the
- * first file is gone again. Of "hangs" nothing ends: it is killed. */
+ * first file is gone again. Of "hangs" nothing ends: it is killed. In "thread", another thread does that, and the
+ * first one waits for it. When the file of a third argument
+ * is there, the program resumes its recording by MPI_Pcontrol, and removes it. */
 #include "../common.h"
+#include <pthread.h>
 
 static const char *file;
 
 static int is_there(void) { return access(file, F_OK) == 0; }
+
+/* What to do after a round. */
+enum { GO_ON, END, RESUME };
+
+static int told(const char *resume)
+{
+    if (is_there())
+        return END;
+    return resume != NULL && unlink(resume) == 0 ? RESUME : GO_ON;
+}
 
 NOINLINE static void turn(int round)
 {
@@ -27,18 +40,35 @@ NOINLINE static void circle(void)
     MPI_Recv(&value, 1, MPI_INT, (rank + 1) % size, 7, WORLD, MPI_STATUS_IGNORE);
 }
 
+static void *rounds(void *resume)
+{
+    int next = GO_ON;
+    for (int round = 0; next != END; round++) {
+        turn(round);
+        if (rank == 0)
+            next = told(resume);
+        MPI_Bcast(&next, 1, MPI_INT, 0, WORLD);
+        if (next == RESUME)
+            MPI_Pcontrol(1);
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
+    int provided;
+    pthread_t other;
+    char *resume = argc > 3 ? argv[3] : NULL;
     file = argv[1];
     const char *scene = argv[2];
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(WORLD, &rank);
     MPI_Comm_size(WORLD, &size);
-    int is_over = 0;
-    for (int round = 0; !is_over; round++) {
-        turn(round);
-        is_over = is_there();
-        MPI_Bcast(&is_over, 1, MPI_INT, 0, WORLD);
+    if (strcmp(scene, "thread") == 0) {
+        REQUIRE(pthread_create(&other, NULL, rounds, resume) == 0);
+        pthread_join(other, NULL);
+    } else {
+        rounds(resume);
     }
     if (strcmp(scene, "hangs") == 0)
         circle();

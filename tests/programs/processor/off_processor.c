@@ -1,5 +1,6 @@
 /* What rank 0 does before it sends, by the first argument: it works, sleeps, has its processor taken by
- * another thread, or touches new memory. At the end it says how much of it was what, ns. */
+ * another thread, or touches new memory. With OpenMP, that is in a parallel region of one thread. At the end it
+ * says how much of it was what, ns. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
@@ -87,17 +88,20 @@ int main(int argc, char **argv)
             double begin = wall(), used = processor();
             getrusage(RUSAGE_THREAD, &before);
             work(PART / 4);
-            if (is_shared)
-                share(PART);
-            else if (strcmp(what, "touch") == 0)
-                touch(PART);
-            else if (strcmp(what, "sleep") == 0) {
-                struct timespec part = {.tv_nsec = PART};
-                double start = wall();
-                nanosleep(&part, NULL);
-                slept += wall() - start;
-            } else
-                work(PART);
+#pragma omp parallel num_threads(1)
+            {
+                if (is_shared)
+                    share(PART);
+                else if (strcmp(what, "touch") == 0)
+                    touch(PART);
+                else if (strcmp(what, "sleep") == 0) {
+                    struct timespec part = {.tv_nsec = PART};
+                    double start = wall();
+                    nanosleep(&part, NULL);
+                    slept += wall() - start;
+                } else
+                    work(PART);
+            }
             getrusage(RUSAGE_THREAD, &after);
             faults += after.ru_minflt - before.ru_minflt;
             kernel += 1e9 * (after.ru_stime.tv_sec - before.ru_stime.tv_sec)

@@ -1,5 +1,6 @@
 /* Rank 0 is late since it is longer in solve(). In assemble() both ranks are equally long; by the argument
- * `together`, in both functions, and rank 0 sleeps instead. Each rank says how long it was where, ns. */
+ * `together`, in both functions, and rank 0 sleeps instead. By `paused`, both compute in unseen() before, while
+ * recording is paused. Each rank says how long it was where, ns. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,7 @@ enum { ROUNDS = 40 };
 static const double PART = 8e6; /* ns */
 
 static volatile double sum;
-static double spent[2];
+static double spent[2], beside;
 
 static double processor(void)
 {
@@ -38,11 +39,29 @@ __attribute__((noinline)) static void solve(double ns)
     work(ns, 1.001, &spent[1]);
 }
 
+__attribute__((noinline)) static void unseen(double ns)
+{
+    work(ns, 1.002, &beside);
+}
+
 int main(int argc, char **argv)
 {
     int rank, together = argc > 1 && strcmp(argv[1], "together") == 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc > 1 && strcmp(argv[1], "paused") == 0) {
+        MPI_Pcontrol(0);
+        for (int round = 0; round < ROUNDS; round++) {
+            static char room[MPI_BSEND_OVERHEAD];
+            char *given;
+            int size;
+            unseen(PART);
+            /* Calls that match none of other ranks are left out. */
+            MPI_Buffer_attach(room, sizeof room);
+            MPI_Buffer_detach(&given, &size);
+        }
+        MPI_Pcontrol(1);
+    }
     for (int round = 0; round < ROUNDS; round++) {
         assemble(2 * PART);
         solve(rank == 0 && !together ? 4 * PART : PART);

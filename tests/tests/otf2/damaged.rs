@@ -110,6 +110,45 @@ fn anchors_that_lead_elsewhere_or_promise_too_much_are_refused() {
     }
 }
 
+/// The period of samples says how long each one is: at a hundred years, one would be any number of records.
+#[test]
+fn samples_are_of_periods_that_there_are() {
+    let bench = Bench::beside("otf2-periods");
+    for (period, is_told) in [
+        ("10 -3 10", true),
+        ("2 5 1", true),
+        ("10 0 100", false),
+        ("10 -12 1", false),
+    ] {
+        let mut archive = late_sender();
+        archive
+            .line("region work app.c 5")
+            .line("context in_work work app.c 6")
+            .line(&format!("period {period}"))
+            .event(0, 91_000_000, "sample in_work 1")
+            .event(0, 92_000_000, "enter MPI_Iprobe")
+            .event(0, 92_010_000, "leave MPI_Iprobe");
+        let dump = bench.dump(&archive.write(&bench, "archive"));
+        assert_eq!(dump.contains(" sampled=path "), is_told, "{period}: {dump}");
+        fs::remove_dir_all(bench.path("archive")).expect("the archive goes");
+    }
+}
+
+/// Teams within teams without end are told, and take no memory without end.
+#[test]
+fn teams_are_nested_to_a_bound() {
+    const TEAMS: u64 = (1 << 16) + 10;
+    let bench = Bench::beside("otf2-nested");
+    let mut archive = late_sender();
+    archive.line("team first 0");
+    for begin in 0..TEAMS {
+        archive.event(0, 95_000_000 + begin, "team_begin first");
+    }
+    let report = reported(&bench, &archive.write(&bench, "archive"));
+    assert_eq!(report.anomaly("unmatched_regions"), 10);
+    assert!(report.metrics.contains_key("late_sender"));
+}
+
 /// Any wrong bytes are reported or do not matter, and do not take long.
 #[test]
 fn any_byte_of_any_file_may_be_wrong() {

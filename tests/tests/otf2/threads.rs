@@ -230,6 +230,64 @@ fn locks_are_charged_to_their_holders() {
     );
 }
 
+/// Mutexes and ends of threads are waited for, as recorders of POSIX threads write it.
+#[test]
+fn mutexes_and_joins_are_charged() {
+    let mut scene = Scene::new();
+    scene
+        .archive
+        .line("construct lock pthread_mutex_lock pthread.h 0")
+        .line("construct unlock pthread_mutex_unlock pthread.h 0")
+        .line("construct join pthread_join pthread.h 0");
+    let holds = |enters: u64, from: u64, until: u64| {
+        [
+            (enters, "enter lock"),
+            (from, "acquire_mutex 7 1"),
+            (from, "leave lock"),
+            (until, "enter unlock"),
+            (until, "release_mutex 7 1"),
+            (until, "leave unlock"),
+        ]
+    };
+    scene.region(
+        0,
+        [
+            (&holds(1_000, 26_001, 30_000), 60_000),
+            (&holds(500, 500, 26_000), 60_000),
+        ],
+    );
+    // A near miss: one after the other.
+    scene.region(
+        1,
+        [
+            (&holds(1_000, 1_000, 2_000), 60_000),
+            (&holds(3_000, 3_000, 4_000), 60_000),
+        ],
+    );
+    scene.regions += 1;
+    let begin = PERIOD * scene.regions;
+    // The second thread of rank 0 ends late, that of rank 1 before it is waited for.
+    for (rank, thread, ends, from, until) in [
+        (0, 10, 40_000, 10_000, 40_001),
+        (1, 11, 5_000, 10_000, 10_001),
+    ] {
+        let at = |us: u64| begin + us * 1_000;
+        scene
+            .archive
+            .event(thread, at(ends), "thread_end 0 1")
+            .event(rank, at(from), "enter join")
+            .event(rank, at(until), "thread_wait 0 1")
+            .event(rank, at(until), "leave join");
+    }
+    scene.finds(
+        "posix",
+        &[
+            ("wait_on_mutex", "pthread_mutex_lock", 25_000, 0),
+            ("wait_for_thread", "pthread_join", 30_000, 0),
+        ],
+    );
+}
+
 /// Turns in ordered regions are waited for.
 #[test]
 fn turns_are_waited_for() {

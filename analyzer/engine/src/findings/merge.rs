@@ -162,7 +162,9 @@ impl Own {
             sum.merge(sums);
             for (mut key, mut cause) in causes {
                 key.path = name(key.path);
-                cause.others.iter_mut().for_each(|o| o.1 = name(o.1));
+                for other in &mut cause.others {
+                    other.at.1 = name(other.at.1);
+                }
                 sum.causes.of(key).merge(cause);
             }
         }
@@ -443,7 +445,7 @@ pub fn paths_of_findings(findings: &FoldedFindings) -> Vec<PathKey> {
         paths.push(*path);
         for (key, cause) in &folded.causes {
             paths.push(key.path);
-            paths.extend(cause.others.iter().map(|other| other.1));
+            paths.extend(cause.others.iter().map(|other| other.at.1));
         }
     }
     paths
@@ -462,7 +464,7 @@ pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
         paths.push(*path);
         for (key, cause) in sums.causes.iter() {
             paths.push(key.path);
-            paths.extend(cause.others.iter().map(|other| other.1));
+            paths.extend(cause.others.iter().map(|other| other.at.1));
         }
     }
     paths.extend(regions::paths(&own.regions));

@@ -145,10 +145,10 @@ fn waited_for(findings: &FoldedFindings, folded: &Folded, late: u32) -> Option<u
         return None;
     }
     let others = cause.others.iter();
-    let (operation, path, _) = others.max_by_key(|other| (other.2, Reverse((other.0, other.1))))?;
+    let longest = others.max_by_key(|other| (other.time, Reverse(other.at)))?;
     let there = findings
         .iter()
-        .filter(|(key, _)| (key.1, key.2) == (*operation, *path));
+        .filter(|(key, _)| (key.1, key.2) == longest.at);
     let (_, found) = there.max_by_key(|(key, found)| (found.severity, Reverse(**key)))?;
     match (&found.worst, &found.causes[..]) {
         (Some(worst), _) if worst.rank == late => Some(worst.late),

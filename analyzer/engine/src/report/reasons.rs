@@ -1,5 +1,7 @@
 //! Activity of a late party, in a phrase.
 
+use std::cmp::Reverse;
+
 use laggard_patterns::{Late, PatternId};
 use laggard_report::units::{count, duration};
 use laggard_report::{Factors, RootCounter, RootFunction, words};
@@ -9,7 +11,7 @@ use crate::basics::intern::PathKey;
 use crate::findings::places::Places;
 use crate::roots::activities::Kind;
 use crate::roots::sums::Longer;
-use crate::waits::sums::{Cause, CauseKey, Parts};
+use crate::waits::sums::{Cause, CauseKey, Other, Parts};
 
 /// Activity of a late party while others waited.
 #[derive(Clone, Debug, Default)]
@@ -207,11 +209,17 @@ pub fn because(
                 (
                     Activity::Waiting,
                     Some(Held {
-                        how, place, waits, ..
+                        how,
+                        place,
+                        waits,
+                        off,
+                        ..
                     }),
                 ) => {
                     let did = if *waits { "itself waited" } else { "spent" };
-                    format!("{did} {amount}{how} {place}")
+                    let off =
+                        off.map(|(share, state)| format!(", {share:.0} % of it {}", state.text()));
+                    format!("{did} {amount}{how} {place}{}", off.unwrap_or_default())
                 }
                 (Activity::Waiting, None) => format!("spent {amount} inside communication"),
             }
@@ -231,13 +239,26 @@ pub fn because(
     let hint = match (most(view.parts()), &held) {
         // Both are the same place: mending one mends the other.
         (Activity::Waiting, Some(held)) if held.at == (operation, path) => None,
-        (Activity::Waiting, Some(Held { place, waits, .. })) => Some(match waits {
-            true => format!(
-                "First mend what rank {} itself waited for, in {place}.",
-                key.rank
-            ),
-            false => format!("First see why rank {} is so long in {place}.", key.rank),
-        }),
+        (
+            Activity::Waiting,
+            Some(Held {
+                place, waits, off, ..
+            }),
+        ) => {
+            let rank = key.rank;
+            Some(match off {
+                _ if *waits => {
+                    format!("First mend what rank {rank} itself waited for, in {place}.")
+                }
+                Some((_, OffState::Preempted)) => {
+                    format!("First see who takes the processor from rank {rank} in {place}.")
+                }
+                Some((_, OffState::Blocked)) => {
+                    format!("First see why rank {rank} is asleep or blocked in {place}.")
+                }
+                None => format!("First see why rank {rank} is so long in {place}."),
+            })
+        }
         (Activity::Io, _) => Some(format!(
             "Relieve rank {} of file operations before the call, or make them fewer and larger.",
             key.rank
@@ -340,6 +361,25 @@ struct Held {
     place: String,
     /// Whether findings count it as waiting.
     waits: bool,
+    /// Its share off the processor, in percent, if that is most of it. Who waits may give its processor
+    /// away: that is no reason.
+    off: Option<(f64, OffState)>,
+}
+
+/// Why a rank is off the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OffState {
+    Blocked,
+    Preempted,
+}
+
+impl OffState {
+    fn text(self) -> &'static str {
+        match self {
+            OffState::Blocked => "asleep or blocked",
+            OffState::Preempted => "without a processor",
+        }
+    }
 }
 
 /// The call that delayed the late party most.
@@ -349,8 +389,9 @@ fn held_in(
     places: &mut Places,
 ) -> Option<Held> {
     let mut others = cause.others.clone();
-    others.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
-    let &(operation, path, ns) = others.first()?;
+    others.sort_by_key(|other| (Reverse(other.time), other.at));
+    let &Other { at, time: ns, .. } = others.first()?;
+    let (operation, path) = at;
     let waiting = cause.sums.waiting;
     let how = if ns >= waiting / 10 * 9 {
         " in"
@@ -362,11 +403,20 @@ fn held_in(
         // With many calls, only the last ones are told apart.
         ", at last in"
     };
+    let waits = waits(operation, path);
+    let states = [
+        (OffState::Blocked, others[0].blocked),
+        (OffState::Preempted, others[0].preempted),
+    ];
+    let off = states.into_iter().find(|(_, time)| *time > ns / 2);
     Some(Held {
         how,
-        at: (operation, path),
+        at,
         place: format!("{} ({})", calls::name(operation), places.short(path)),
-        waits: waits(operation, path),
+        waits,
+        off: off
+            .filter(|_| !waits)
+            .map(|(state, time)| (100.0 * time as f64 / ns as f64, state)),
     })
 }
 

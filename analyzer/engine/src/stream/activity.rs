@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 use smallvec::SmallVec;
 
 use crate::basics::intern::PathKey;
-use crate::stream::columns::{Columns, LOOK_BACK};
+use crate::stream::columns::{Columns, LOOK_BACK, OffTimes};
 use crate::stream::rows::{Row, TimeClass};
 
 /// Parts of a waiting interval by activity of the late party. ns.
@@ -23,10 +23,20 @@ pub struct Activity {
     pub blocked: i64,
     /// The same, since another one had the processor.
     pub preempted: i64,
-    /// Largest part of `waiting`, if it is at least a quarter of all: a signature of the operation
-    /// and call path, and the time in these. In a window of more than [`LOOK_BACK`] calls, only the
-    /// last ones count.
-    pub other: Option<(u32, i64)>,
+    /// Largest part of `waiting`, if it is at least a quarter of all. In a window of more than
+    /// [`LOOK_BACK`] calls, only the last ones count.
+    pub other: Option<Other>,
+}
+
+/// Calls of one operation and call path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// A signature of these.
+    pub signature: u32,
+    /// Time in them, ns.
+    pub time: i64,
+    /// Part of it off the processor, waiting or not.
+    pub off: OffTimes,
 }
 
 /// Time inside operations since the start of the trace.
@@ -269,7 +279,7 @@ pub fn before(
 
 /// Time off the processor before these calls and after `since`, ns: by itself, and since another one
 /// had the processor. Of a stretch that began earlier, its share.
-fn off(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> [i64; 2] {
+fn off(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> OffTimes {
     let begin = columns.off.partition_point(|(at, _)| at < calls.start());
     let mut sums = [0i64; 2];
     for &(at, times) in &columns.off[begin..] {
@@ -277,31 +287,36 @@ fn off(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> [i64; 2] 
             break;
         }
         let left = at.checked_sub(1).map_or(since, |last| columns.leave[last]);
-        let whole = columns.enter[at] - left;
-        let part = (columns.enter[at] - left.max(since)).max(0);
-        for (sum, time) in sums.iter_mut().zip(times) {
-            let time = match part < whole {
-                true => (i128::from(time) * i128::from(part) / i128::from(whole)) as i64,
-                false => time,
-            };
-            *sum = sum.saturating_add(time.clamp(0, part));
-        }
+        add_part(&mut sums, times.before, (left, columns.enter[at]), since);
     }
     sums
 }
 
-/// Operation and call path, their time in ns, one of their signatures.
-type Sum = ((u16, PathKey), i64, u32);
+/// Adds the share after `since` of times within this interval.
+fn add_part(sums: &mut OffTimes, times: OffTimes, (begin, end): (i64, i64), since: i64) {
+    let whole = end - begin;
+    let part = (end - begin.max(since)).max(0);
+    for (sum, time) in sums.iter_mut().zip(times) {
+        let time = match part < whole {
+            true => (i128::from(time) * i128::from(part) / i128::from(whole)) as i64,
+            false => time,
+        };
+        *sum = sum.saturating_add(time.clamp(0, part));
+    }
+}
+
+/// Operation and call path, and what is known of them.
+type Sum = ((u16, PathKey), Other);
 
 /// The operation and call path with the largest time for communication or synchronisation after
-/// `since` in these calls: a signature of it and ns.
+/// `since` in these calls.
 fn longest(
     columns: &Columns,
     rows: &[Row],
     paths: &[PathKey],
     window: Range<usize>,
     since: i64,
-) -> Option<(u32, i64)> {
+) -> Option<Other> {
     let waits = window.filter_map(|at| {
         let signature = columns.signature[at];
         let row = rows.get(signature as usize)?;
@@ -309,25 +324,39 @@ fn longest(
         if matches!(row.class, TimeClass::Setup | TimeClass::Io) {
             return None;
         }
-        let time = columns.leave[at] - columns.enter[at].max(since);
-        Some(((row.operation, *path), time, signature))
+        let (enter, leave) = (columns.enter[at], columns.leave[at]);
+        let mut other = Other {
+            signature,
+            time: leave - enter.max(since),
+            off: [0; 2],
+        };
+        if let Ok(found) = columns.off.binary_search_by_key(&at, |(at, _)| *at) {
+            let times = columns.off[found].1.inside;
+            add_part(&mut other.off, times, (enter, leave), since);
+        }
+        Some(((row.operation, *path), other))
     });
     // Most windows hold one or two.
     let is_one = waits.clone().nth(1).is_none();
     if is_one {
-        return waits.map(|(_, time, signature)| (signature, time)).next();
+        return waits.map(|(_, other)| other).next();
     }
     let mut sums: SmallVec<[Sum; 4]> = SmallVec::new();
-    for (key, time, signature) in waits {
-        match sums.iter_mut().find(|(other, ..)| *other == key) {
-            Some((_, sum, _)) => *sum = sum.saturating_add(time),
-            None => sums.push((key, time, signature)),
+    for (key, other) in waits {
+        match sums.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, sum)) => {
+                sum.time = sum.time.saturating_add(other.time);
+                for (sum, time) in sum.off.iter_mut().zip(other.off) {
+                    *sum = sum.saturating_add(time);
+                }
+            }
+            None => sums.push((key, other)),
         }
     }
     let longest = sums
         .into_iter()
-        .max_by_key(|(key, time, _)| (*time, std::cmp::Reverse(*key)));
-    longest.map(|(_, time, signature)| (signature, time))
+        .max_by_key(|(key, other)| (other.time, std::cmp::Reverse(*key)));
+    longest.map(|(_, other)| other)
 }
 
 /// Position of the first of these calls that was left after `since`, and the time inside operations
@@ -358,6 +387,7 @@ fn few_after(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::columns::Off;
 
     fn columns(calls: &[(i64, i64, u32)]) -> Columns {
         Columns {
@@ -365,6 +395,14 @@ mod tests {
             leave: calls.iter().map(|c| c.1).collect(),
             signature: calls.iter().map(|c| c.2).collect(),
             ..Columns::default()
+        }
+    }
+
+    fn other(signature: u32, time: i64) -> Other {
+        Other {
+            signature,
+            time,
+            off: [0; 2],
         }
     }
 
@@ -418,7 +456,7 @@ mod tests {
         };
         // A quarter of waiting is named, less is not.
         let named = Activity {
-            other: Some((3, 30)),
+            other: Some(other(3, 30)),
             ..parts(50, 30, 20)
         };
         assert_eq!(at(&columns, 2, 0), named);
@@ -431,7 +469,11 @@ mod tests {
     fn time_off_the_processor_has_its_share_of_the_window() {
         let mut columns = columns(&[(10, 20, 1), (20, 30, 1), (80, 90, 1)]);
         // Before the second call there is no time, whatever its record tells.
-        columns.off = vec![(1, [5, 5]), (2, [20, 10])];
+        let before = |before| Off {
+            before,
+            ..Off::default()
+        };
+        columns.off = vec![(1, before([5, 5])), (2, before([20, 10]))];
         for (since, blocked, preempted) in [(15, 20, 10), (25, 20, 10), (55, 10, 5), (80, 0, 0)] {
             let activity = at(&columns, 2, since);
             let off = (activity.blocked, activity.preempted);
@@ -444,10 +486,24 @@ mod tests {
     #[test]
     fn names_the_operation_that_held_the_late_party_up() {
         let calls = columns(&[(0, 5, 1), (10, 65, 3), (70, 71, 1)]);
-        assert_eq!(at(&calls, 2, 8).other, Some((3, 55)));
+        assert_eq!(at(&calls, 2, 8).other, Some(other(3, 55)));
         // Other messages with the same operation and call path count together.
         let calls = columns(&[(0, 20, 1), (20, 45, 3), (46, 66, 4), (70, 71, 1)]);
-        assert_eq!(at(&calls, 3, 0).other, Some((1, 40)));
+        assert_eq!(at(&calls, 3, 0).other, Some(other(1, 40)));
+    }
+
+    #[test]
+    fn time_off_the_processor_in_a_call_has_its_share_of_the_window() {
+        let mut columns = columns(&[(0, 20, 1), (20, 60, 3), (70, 71, 1)]);
+        let inside = |inside| Off {
+            inside,
+            ..Off::default()
+        };
+        columns.off = vec![(0, inside([0, 20])), (1, inside([8, 90]))];
+        for (since, off) in [(0, [8, 40]), (20, [8, 40]), (50, [2, 10])] {
+            let found = at(&columns, 2, since).other;
+            assert_eq!(found.map(|other| other.off), Some(off), "{since}");
+        }
     }
 
     /// Calls of 4 ns every 10 ns; every fifth is in a file.

@@ -14,6 +14,18 @@ pub const LOOK_BACK: usize = 256;
 /// little before that.
 const KEPT: usize = 3 * LOOK_BACK;
 
+/// Time off the processor, ns: by itself, and since another one had it.
+pub type OffTimes = [i64; 2];
+
+/// How long a thread was off the processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Off {
+    /// Before a call.
+    pub before: OffTimes,
+    /// In it.
+    pub inside: OffTimes,
+}
+
 /// Calls of a location, column by column. Times are ns of the global clock.
 #[derive(Debug, Default)]
 pub struct Columns {
@@ -25,9 +37,8 @@ pub struct Columns {
     pub signature: Vec<u32>,
     /// Calls with extension records, by position.
     pub extended: Vec<(usize, Event)>,
-    /// Of the time before calls, by position: off the processor by itself, and since another one had
-    /// it, ns. Calls of look-back are among these.
-    pub off: Vec<(usize, [i64; 2])>,
+    /// Calls with time off the processor, by position. Those of look-back are among these.
+    pub off: Vec<(usize, Off)>,
     /// Position of the first call of this slab; those before it are kept for look-back.
     pub first: usize,
     /// Number, in the location's whole trace, of the call at position 0.
@@ -309,11 +320,15 @@ impl<'a> Stream<'a> {
         }
         let event = event.clone();
         let (read, base) = decoder.state();
-        let Beside {
-            blocked, preempted, ..
-        } = event.beside;
-        if blocked | preempted != 0 {
-            let off = [blocked, preempted].map(|ticks| self.length_ns(ticks));
+        let is_off = |beside: &Beside| beside.blocked | beside.preempted != 0;
+        if is_off(&event.beside) || is_off(&event.inside) {
+            let times = |beside: &Beside| {
+                [beside.blocked, beside.preempted].map(|ticks| self.length_ns(ticks))
+            };
+            let off = Off {
+                before: times(&event.beside),
+                inside: times(&event.inside),
+            };
             columns.off.push((columns.enter.len(), off));
         }
         columns.extended.push((columns.enter.len(), event.clone()));

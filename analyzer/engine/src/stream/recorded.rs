@@ -2,12 +2,12 @@
 
 use crate::basics::ends::End;
 use crate::stream::activity;
-use crate::stream::activity::Activity;
+use crate::stream::activity::{Activity, Other};
 use crate::stream::call::CallAt;
 use crate::stream::columns::LOOK_BACK;
 use crate::stream::rows::Row;
 use crate::stream::thread::Thread;
-use crate::wire::parcels::{Detail, Party};
+use crate::wire::parcels::{Detail, Party, WHOLE};
 
 /// The calls of one rank.
 pub struct Recorded<'a> {
@@ -110,18 +110,24 @@ impl Recorded<'_> {
             let row = thread.rows.get(signature as usize);
             row.map_or(0, |row| row.operation)
         };
-        let (other_path, other_operation, other) = match activity.other {
-            Some((other, time)) => (path(other), operation(other), time),
-            None => Default::default(),
+        let other = activity.other.as_ref();
+        let of_other = other.map_or(0, |other| other.signature);
+        let part = |other: &Other, off: i64| {
+            let parts = i128::from(off) * i128::from(WHOLE) / i128::from(other.time.max(1));
+            parts.clamp(0, WHOLE.into()) as u8
         };
+        let off = other.map_or([0; 2], |other| other.off.map(|off| part(other, off)));
+        let [other_blocked, other_preempted] = off;
         Detail {
             computation: activity.computation,
             waiting: activity.waiting,
-            other,
+            other: other.map_or(0, |other| other.time),
             path: path(call.signature),
             operation: operation(call.signature),
-            other_path,
-            other_operation,
+            other_path: other.map_or_else(Default::default, |_| path(of_other)),
+            other_operation: other.map_or(0, |_| operation(of_other)),
+            other_blocked,
+            other_preempted,
             io: activity.io,
             blocked: activity.blocked,
             preempted: activity.preempted,

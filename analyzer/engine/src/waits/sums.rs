@@ -11,7 +11,7 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
 use crate::waits::charging::{Sink, WaitState, Whom};
 use crate::waits::spread::Spread;
-use crate::wire::parcels::Detail;
+use crate::wire::parcels::{Detail, WHOLE};
 
 /// The late party of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,8 +60,21 @@ pub struct Cause {
     pub instances: u64,
     /// The longest instance.
     pub longest: Parts,
-    /// Operations that it waited in: (number, call path) and ns.
-    pub others: Vec<(u16, PathKey, u64)>,
+    /// Operations that it waited in.
+    pub others: Vec<Other>,
+}
+
+/// Calls that a late party was in before. ns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Other {
+    /// Number of the call, and call path.
+    pub at: (u16, PathKey),
+    /// Time in them.
+    pub time: u64,
+    /// Part of it off the processor by itself, waiting or not.
+    pub blocked: u64,
+    /// Part of it off the processor since another one had it, waiting or not.
+    pub preempted: u64,
 }
 
 /// The late parties of a finding: most of the many ranks have few.
@@ -316,23 +329,31 @@ impl Cause {
             self.longest = parts;
         }
         if late.other_operation != 0 {
-            self.add_other((late.other_operation, late.other_path, share(late.other)));
+            let time = share(late.other);
+            let part =
+                |parts: u8| (u128::from(time) * u128::from(parts) / u128::from(WHOLE)) as u64;
+            self.add_other(Other {
+                at: (late.other_operation, late.other_path),
+                time,
+                blocked: part(late.other_blocked),
+                preempted: part(late.other_preempted),
+            });
         }
     }
 
-    fn add_other(&mut self, (operation, path, ns): (u16, PathKey, u64)) {
-        match self
-            .others
-            .iter_mut()
-            .find(|o| (o.0, o.1) == (operation, path))
-        {
-            Some(other) => other.2 = other.2.saturating_add(ns),
+    fn add_other(&mut self, more: Other) {
+        match self.others.iter_mut().find(|other| other.at == more.at) {
+            Some(other) => {
+                other.time = other.time.saturating_add(more.time);
+                other.blocked = other.blocked.saturating_add(more.blocked);
+                other.preempted = other.preempted.saturating_add(more.preempted);
+            }
             None => {
                 if self.others.is_empty() {
                     // Most causes have only one.
                     self.others.reserve_exact(1);
                 }
-                self.others.push((operation, path, ns));
+                self.others.push(more);
             }
         }
     }

@@ -313,7 +313,7 @@ macro_rules! integers {
     )*};
 }
 
-integers! { u16 u32 i32 u64 i64 }
+integers! { u8 u16 u32 i32 u64 i64 }
 
 /// A hash. A hash that was written before is named by number, and the one before it by 0.
 impl Pack for [u64; 2] {

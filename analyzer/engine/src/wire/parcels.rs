@@ -6,6 +6,9 @@ use crate::basics::ends::End;
 use crate::wire::packing::{Mask, Pack, Packer, Unpacker, entries};
 use crate::wire::watched::{Held, Rival, Watch, Written};
 
+/// A time as a whole, where parts of it are told.
+pub const WHOLE: u8 = u8::MAX;
+
 entries! {
     /// Gives a channel of one of the receiver's ranks the next number between the two agents.
     #[derive(Default)]
@@ -129,13 +132,18 @@ entries! {
         blocked: i64,
         /// The same, since another one had the processor, ns.
         preempted: i64,
+        /// Part of the time in the operation that it waited in longest in which it was off the processor by
+        /// itself, in [`WHOLE`]ths.
+        other_blocked: u8,
+        /// The same, since another one had the processor.
+        other_preempted: u8,
         /// Enter of the late call, ns.
         time: i64,
         /// World rank.
         rank: u32,
         thread: u32,
         /// 1 = the late call sent a message without data.
-        empty: u32,
+        empty: u8,
     }
     /// A member's entry into a collective.
     #[derive(Default)]

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::news::News;
 use crate::share::Share;
 use crate::shares::Shares;
-use crate::steer::Wanted;
+use crate::steer::{Wanted, follows};
 use now::{Looks, Seen};
 use pace::{LOOK, Pace};
 
@@ -287,8 +287,9 @@ fn known(share: &Share, looks: &mut Looks) -> Known {
     let here = comm::host();
     for at in 0..share.events().locations() {
         let place = share.events().place(at);
-        if place.thread == 0 && share.events().steered(at) != 0 {
-            known.steered.insert(place.rank, share.events().steered(at));
+        let steered = share.events().steered(at);
+        if steered != 0 {
+            follows(&mut known.steered, place.rank, steered);
         }
         if place.is_complete {
             continue;

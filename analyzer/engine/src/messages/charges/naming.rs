@@ -192,12 +192,13 @@ impl Calls {
             // The same partner may be needed for several messages.
             let whose = (detail.rank, detail.thread, detail.operation, detail.path);
             let off = (detail.blocked, detail.preempted);
+            let in_other = (detail.other_blocked, detail.other_preempted);
             let parts = (
                 detail.computation,
                 detail.waiting,
                 detail.io,
                 off,
-                detail.other,
+                (detail.other, in_other),
             );
             (stall.severity, Reverse((stall.doubt, whose, parts)))
         })
