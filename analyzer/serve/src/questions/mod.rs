@@ -7,8 +7,11 @@ mod line;
 mod matrix;
 mod meanwhile;
 mod overview;
+mod path;
 mod selection;
+mod topology;
 mod tree;
+mod what_if;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +27,10 @@ use crate::share::Share;
 
 /// No answer is larger, bytes.
 pub const LARGEST: usize = 100_000;
+/// Most locations of a time line.
+const LOCATIONS: usize = 64;
+/// Most parts of all of them together: a byte for each kind of time.
+const PARTS: usize = 12_000;
 /// Rows of who is missing.
 const ROWS: usize = 8;
 /// Ranges of ranks in a text.
@@ -39,6 +46,8 @@ pub enum Question {
     Heat(heat::Heat),
     /// What locations did, call by call where these are few.
     Line(line::Line),
+    /// Where the critical path is.
+    Path(path::Path),
     /// Sums of a stretch of time and some locations.
     Selection(selection::Selection),
     /// All about one call.
@@ -49,6 +58,10 @@ pub enum Question {
     Tree(tree::Tree),
     /// Who sends whom, and who waits for whom.
     Matrix(matrix::Matrix),
+    /// A kind of time, by place in a grid of ranks.
+    Topology(topology::Topology),
+    /// How long the run would take with a change.
+    WhatIf(what_if::WhatIf),
 }
 
 /// A kind of question.
@@ -79,6 +92,9 @@ macro_rules! with {
             Question::Meanwhile($asked) => $result,
             Question::Tree($asked) => $result,
             Question::Matrix($asked) => $result,
+            Question::Path($asked) => $result,
+            Question::Topology($asked) => $result,
+            Question::WhatIf($asked) => $result,
         }
     };
 }
@@ -95,6 +111,9 @@ impl Question {
             Question::Meanwhile(_) => "meanwhile",
             Question::Tree(_) => "tree",
             Question::Matrix(_) => "matrix",
+            Question::Path(_) => "path",
+            Question::Topology(_) => "topology",
+            Question::WhatIf(_) => "what_if",
         }
     }
 
