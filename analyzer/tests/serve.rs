@@ -558,6 +558,7 @@ fn odd() -> impl Strategy<Value = Value> {
         Just("tree"),
         Just("matrix"),
         Just("meanwhile"),
+        Just("changes"),
         Just("path"),
         Just("what_if"),
         Just("topology"),

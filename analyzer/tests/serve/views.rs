@@ -9,11 +9,13 @@ use laggard_engine::events::Events;
 use laggard_overlay::{Stop, Work};
 use laggard_serve::Share;
 use laggard_trace::calls::number;
-use laggard_whatif::{Change, Scenario, predict};
+use laggard_trace::calls::user::STEER;
+use laggard_trace::{Change, Detail, Signature};
+use laggard_whatif::{Scenario, predict};
 use serde_json::{Value, json};
 
 use super::support::{finalize, init, ranks};
-use super::{RANKS, US, asked, is_under_way, packed, same, share, write};
+use super::{RANKS, US, answers, asked, is_under_way, packed, same, share, write};
 
 /// The answer to a question about the critical path.
 fn path(share: &Share, question: &Value) -> Value {
@@ -190,7 +192,7 @@ fn a_change_gains_what_is_predicted() {
         let found = gain(changes).unwrap();
         let parsed = changes
             .iter()
-            .map(|(kind, words)| Change::parse(kind, words).unwrap());
+            .map(|(kind, words)| laggard_whatif::Change::parse(kind, words).unwrap());
         let scenario = Scenario {
             name: String::new(),
             changes: parsed.collect(),
@@ -280,4 +282,61 @@ fn ranks_stand_in_their_grid() {
     assert!(asked(&share, wrong).is_err());
     let nobody = json!({"ask": "topology", "metric": "waiting", "communicator": "78"});
     assert!(asked(&share, nobody).unwrap()["shape"].is_null());
+}
+
+/// What was recorded is told however much is in sight, and where the trace grows.
+#[test]
+fn changes_of_the_recording_are_listed() {
+    let write = |directory: &Path, rounds: u64| {
+        let mut all = ranks(3);
+        for (rank, calls) in (0..).zip(&mut all) {
+            calls.call(1, init(), 0, US);
+            for round in 1..rounds {
+                let at = 100 * round * US + rank;
+                calls.collective(10, number::MPI_Barrier, 0, at, 100 * round * US + 5 * US);
+                // Each rank hears of it in its next round.
+                if round % 1000 == 500 + rank {
+                    let detail = [Detail::Paused, Detail::Trace][round as usize / 1000 % 2];
+                    let change = Signature {
+                        operation: STEER,
+                        parameter: Change::Detail(Some(detail)).parameter(),
+                        ..Signature::default()
+                    };
+                    calls.call(50, change, at + 6 * US, at + 6 * US);
+                }
+            }
+            calls.call(40, finalize(), 100 * rounds * US, (100 * rounds + 1) * US);
+            calls.write(directory);
+        }
+    };
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path(), 2000);
+    let all = json!({"ask": "changes"});
+    let some = json!({"ask": "changes", "from_s": 0.1, "first": 1, "last": 1});
+    let questions = [all.clone(), some];
+    let told = answers(1, trace.path(), &questions);
+    assert_eq!(told[0]["count"], 6);
+    let first = &told[0]["changes"][0];
+    assert_eq!(
+        (&first["rank"], &first["change"]),
+        (&json!(0), &json!("paused"))
+    );
+    same(&first["at_s"], 0.050_006);
+    let row = &told[1]["changes"][0];
+    assert_eq!((&row["rank"], &row["change"]), (&json!(1), &json!("trace")));
+    assert_eq!(told[1]["count"], 1);
+    for agents in [2, 3] {
+        assert_eq!(answers(agents, trace.path(), &questions), told);
+    }
+    // The index of a shorter trace goes on.
+    let grown = |trace: &Path, before: Option<&Share>| {
+        let events = Events::open(trace).unwrap();
+        Share::growing(&Serial, events, None, before).unwrap()
+    };
+    let short = tempfile::tempdir().unwrap();
+    write(short.path(), 1200);
+    let before = grown(short.path(), None);
+    assert_eq!(asked(&before, all.clone()).unwrap()["count"], 3);
+    let after = grown(trace.path(), Some(&before));
+    assert_eq!(asked(&after, all).unwrap(), told[0]);
 }

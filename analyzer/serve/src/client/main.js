@@ -7,14 +7,14 @@ import { follow, sizeOf } from "./live.js";
 import * as matrix from "./matrix.js";
 import { addButtons } from "./save.js";
 import { change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
-import { showCall, showFound, showSelection } from "./tables.js";
+import { showCall, showChanges, showFound, showSelection } from "./tables.js";
 import * as topology from "./topology.js";
 import * as tree from "./tree.js";
 import { moment } from "./units.js";
 import * as whatIf from "./whatif.js";
 
 const element = (id) => document.getElementById(id);
-const views = [heat.show, line.show, showSelection, showCall, tree.show, matrix.show, topology.show, whatIf.show];
+const views = [heat.show, line.show, showSelection, showChanges, showCall, tree.show, matrix.show, topology.show, whatIf.show];
 let pending = 0;
 let timer = 0;
 

@@ -113,6 +113,20 @@ export async function showSelection() {
   });
 }
 
+/** Changes of what is recorded, in what is looked at. */
+export async function showChanges() {
+  const { from, until, first, last } = state;
+  const answer = await ask({ ask: "changes", from_s: from, until_s: until, first, last });
+  if (answer === null) return;
+  document.getElementById("changed").hidden = answer.count === 0;
+  const length = until - from;
+  fill("changes", [
+    ["When", (row) => moment(row.at_s, length), true],
+    ["Rank", (row) => String(row.rank), true],
+    ["Recorded from then on", (row) => row.change],
+  ], answer.changes, (row) => change({ from: row.at_s - length / 20, until: row.at_s + length / 20, ...around(row.location) }));
+}
+
 /** All about the chosen call. */
 export async function showCall() {
   const box = document.getElementById("call");

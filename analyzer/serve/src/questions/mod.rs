@@ -2,6 +2,7 @@
 //! up to the head, and the head makes the answer of them.
 
 mod call;
+mod changes;
 mod heat;
 mod line;
 mod matrix;
@@ -52,6 +53,8 @@ pub enum Question {
     Selection(selection::Selection),
     /// All about one call.
     Call(call::Call),
+    /// Changes of what is recorded.
+    Changes(changes::Changes),
     /// What a location waited for while somebody waited for it.
     Meanwhile(meanwhile::Meanwhile),
     /// A metric by place in the program, and by ranks.
@@ -89,6 +92,7 @@ macro_rules! with {
             Question::Line($asked) => $result,
             Question::Selection($asked) => $result,
             Question::Call($asked) => $result,
+            Question::Changes($asked) => $result,
             Question::Meanwhile($asked) => $result,
             Question::Tree($asked) => $result,
             Question::Matrix($asked) => $result,
@@ -108,6 +112,7 @@ impl Question {
             Question::Line(_) => "line",
             Question::Selection(_) => "selection",
             Question::Call(_) => "call",
+            Question::Changes(_) => "changes",
             Question::Meanwhile(_) => "meanwhile",
             Question::Tree(_) => "tree",
             Question::Matrix(_) => "matrix",

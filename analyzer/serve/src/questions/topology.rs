@@ -15,9 +15,9 @@ use crate::share::Share;
 use crate::spending::{NAMES, kind_of_time, times};
 
 /// Communicators that are listed, the largest first.
-const LISTED: usize = 64;
+const LISTED: usize = 32;
 /// Most places that are told: successive ones along a dimension share one in larger grids.
-const PLACES: u64 = 2048;
+const PLACES: u64 = 1600;
 /// Dimensions of a grid that are told.
 const DIMENSIONS: usize = 16;
 
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(large.shared(), [8, 2, 1]);
         assert_eq!(large.told(&large.shared()), [32, 32, 1]);
         let odd = shape(&[u32::MAX, 3]);
-        assert!(odd.told(&odd.shared()).iter().product::<u32>() <= 2048);
+        assert!(odd.told(&odd.shared()).iter().product::<u32>() <= 1600);
         let at = |size, coordinate| Dimension {
             size,
             is_periodic: false,
