@@ -285,7 +285,7 @@ fn what_operations_of_the_program_gain_is_unknown() {
     assert_eq!(after, before);
     assert!(before.is_some_and(|(_, from)| from == Promise::Bound));
     let events = Events::open(directory.path()).unwrap();
-    let without = [Scenario::of(Change::WithoutCause(1))];
+    let without = [Scenario::of(Change::WithoutCause(1, 1.0))];
     let error = predict(&events, Some(&report), &without).unwrap_err();
     assert!(
         error.to_string().contains("operations of the program"),

@@ -99,6 +99,15 @@ fn mending_one_of_two_late_ranks_gains_little() {
 }
 
 #[test]
+fn a_part_of_a_cause_is_mended() {
+    let words = ["1=0", "1=0.25", "rc1=0.5", "1=1", "1"].map(|words| ("without_cause", words));
+    let ms = MS as i64;
+    // Rank 2 computes 19 ms longer than the others.
+    let gained = gains(barrier(&[1, 1, 20]), &words);
+    assert_eq!(gained, [0, 19 * ms / 4, 19 * ms / 2, 19 * ms, 19 * ms]);
+}
+
+#[test]
 fn work_is_balanced_from_meeting_to_meeting() {
     // The longest takes 6 of 12 ms once, and 6 of 24 the other time.
     let work = [[1, 6], [2, 6], [3, 6], [6, 6]];

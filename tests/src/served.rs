@@ -14,7 +14,7 @@ use crate::product::Bench;
 /// Longest wait for an answer, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server of the trace of `programs/attacks/traffic.c` on 4 ranks, with its report.
+/// A server of the trace of a program on 4 ranks, with its report.
 pub struct Served {
     /// Its files.
     pub bench: Bench,
@@ -27,7 +27,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// With one agent.
+    /// Of `programs/attacks/traffic.c`, with one agent.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -35,13 +35,21 @@ impl Served {
         Served::by(test, |bench| start(bench, &["-q"]))
     }
 
-    /// Of a server that is started so.
+    /// The same, of a server that is started so.
     ///
     /// # Panics
     /// If it cannot be started.
     pub fn by(test: &str, start: impl FnOnce(&Bench) -> (Child, String)) -> Served {
+        Served::of(test, "attacks/traffic.c", start)
+    }
+
+    /// Of a program, and of a server that is started so.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn of(test: &str, program: &str, start: impl FnOnce(&Bench) -> (Child, String)) -> Served {
         let bench = Bench::sharing(test);
-        let program = bench.compile("attacks/traffic.c", &[], &[]);
+        let program = bench.compile(program, &[], &[]);
         let run = bench.traced(4, &[program.as_os_str()], "trace");
         run.run().expect_orderly().expect_success();
         let trace = bench.path("trace");

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use laggard_tests::browser::Browser;
-use laggard_tests::served::{PATIENCE, Served, converse, hear, say, start, status};
-use serde_json::Value;
+use laggard_tests::served::{PATIENCE, Served, client, converse, hear, reply, say, start, status};
+use serde_json::{Value, json};
 
 const WIDTH: u32 = 1200;
 
@@ -286,6 +286,13 @@ fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
     assert_eq!(tree.lines().count(), 1 + nodes.len());
     let profile = saved(&mut browser, "profile.csv");
     assert!(profile.contains("MPI_Ssend"), "{profile}");
+    for table in ["profile", "findings", "tree", "matrix"] {
+        let file = saved(&mut browser, &format!("{table}.parquet"));
+        assert!(
+            file.starts_with("PAR1") && file.ends_with("PAR1"),
+            "{table}"
+        );
+    }
     let svg = saved(&mut browser, "matrix.svg");
     assert!(svg.starts_with("<svg") && svg.contains("<rect"), "{svg}");
     keep("matrix.svg", svg.as_bytes());
@@ -300,6 +307,211 @@ fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
     }
     assert_eq!(browser.complaints(), [""; 0]);
     served.end();
+}
+
+/// Waits until an expression is a number that is not 0, and returns it.
+#[track_caller]
+fn awaited(browser: &mut Browser, expression: &str) -> f64 {
+    let begun = Instant::now();
+    loop {
+        let value = number(browser, &format!("{expression} || 0"));
+        if value != 0.0 {
+            return value;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{expression}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Presses a key where the page has the focus.
+fn key(browser: &mut Browser, key: &str) {
+    browser.value(&format!(
+        "document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
+    ));
+}
+
+fn has_hash(browser: &mut Browser, words: &str) -> bool {
+    let hash = browser.value("location.hash");
+    hash.as_str().expect("a text").contains(words)
+}
+
+#[test]
+fn sliders_the_critical_path_and_a_selection() {
+    let served = Served::new("serve-mend");
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    settle(&mut browser);
+    let close = |found: f64, expected: f64| {
+        assert!((found - expected).abs() < 1e-8, "{found} {expected}");
+    };
+    // The path has the report's length, on the ranks together.
+    let path = "document.getElementById('line').dataset.path";
+    let length = served.report["critical_path"]["length_s"].as_f64();
+    let shown = number(&mut browser, path);
+    close(shown, length.expect("s"));
+    key(&mut browser, "c");
+    settle(&mut browser);
+    assert!(has_hash(&mut browser, "path=0"));
+    close(number(&mut browser, path), 0.0);
+    key(&mut browser, "c");
+    settle(&mut browser);
+    close(number(&mut browser, path), shown);
+    // Calls in a selection of all of the run are those of the report.
+    let selection = reply(&mut client(&served.address), json!({"ask": "selection"}));
+    let rows = selection["answer"]["profile"].as_array().expect("rows");
+    let nodes = served.report["call_tree"]["nodes"]
+        .as_array()
+        .expect("nodes");
+    let mut names: Vec<&Value> = rows.iter().map(|row| &row["call"]).collect();
+    names.sort_by_key(|name| name.to_string());
+    names.dedup();
+    assert!(names.len() > 8, "{names:?}");
+    for name in names {
+        for key in ["calls", "time_s", "waiting_s", "bytes"] {
+            let of = rows.iter().filter(|row| row["call"] == *name);
+            let found: f64 = of.map(|row| row[key].as_f64().expect("a number")).sum();
+            let of = nodes
+                .iter()
+                .filter(|node| node["kind"] == "call" && node["name"] == *name);
+            let told: f64 = of
+                .map(|node| node[key]["exclusive"].as_f64().expect("a number"))
+                .sum();
+            assert!((found - told).abs() < 1e-6, "{name} {key}: {found} {told}");
+        }
+    }
+    // A slider by keyboard says what `what-if` says.
+    let gain = "document.getElementById('gain').dataset.gain";
+    let slider = "document.querySelector('[data-mends=\"1\"]')";
+    browser.value(&format!("{slider}.focus()"));
+    for _ in 0..2 {
+        browser.press("ArrowRight");
+    }
+    settle(&mut browser);
+    let by_key = awaited(&mut browser, gain);
+    assert!(has_hash(&mut browser, "mend=1_10"));
+    let predicted = |change: &str| -> f64 {
+        let mut command = Command::new(&served.bench.command);
+        command.arg("what-if").arg(served.bench.path("trace"));
+        let out = command
+            .args(["--without-cause", change, "--format", "json"])
+            .output();
+        let json: Value = serde_json::from_slice(&out.expect("a command").stdout).expect("JSON");
+        json["scenarios"][0]["gain_s"].as_f64().expect("s")
+    };
+    close(by_key, predicted("1=0.1"));
+    browser.press("End");
+    settle(&mut browser);
+    assert!(has_hash(&mut browser, "mend=1_100"));
+    let all = awaited(&mut browser, gain);
+    close(all, predicted("1"));
+    assert!(all > by_key);
+    // The address leads there again.
+    let link = browser.value("location.href");
+    let text = browser.value("document.getElementById('gain').textContent");
+    browser.visit("about:blank");
+    browser.visit(link.as_str().expect("an address"));
+    settle(&mut browser);
+    awaited(&mut browser, gain);
+    assert_eq!(
+        browser.value("document.getElementById('gain').textContent"),
+        text
+    );
+    // Some calls alone.
+    browser.value(
+        "(() => {
+            const functions = document.getElementById('functions');
+            functions.value = 'waitall';
+            functions.dispatchEvent(new Event('input'));
+        })()",
+    );
+    settle(&mut browser);
+    assert!(has_hash(&mut browser, "functions=waitall"));
+    let names = "[...document.querySelectorAll('#profile tr td:first-child')].map((one) => one.textContent)";
+    let names = browser.value(names);
+    let names = names.as_array().expect("names");
+    assert!(
+        !names.is_empty() && names.iter().all(|name| name == "MPI_Waitall"),
+        "{names:?}"
+    );
+    for scheme in ["light", "dark"] {
+        browser.show_on("screen", scheme);
+        keep(&format!("mend-{scheme}.png"), &browser.picture(WIDTH));
+    }
+    browser.value("document.getElementById('unmend').click()");
+    settle(&mut browser);
+    assert!(!has_hash(&mut browser, "mend"));
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[test]
+fn ranks_stand_in_their_grid() {
+    let start = |bench: &_| start(bench, &["-q", "--agents", "2"]);
+    let served = Served::of("serve-grid", "attacks/grid.c", start);
+    let dump = served.bench.dump(&served.bench.path("trace"));
+    for place in [
+        "grid=2x2x1 at=0,0,0",
+        "grid=2x2x1 at=1,0,0",
+        "grid=2x2x1 at=1,1,0",
+        "grid=2 at=1",
+        "grid=3 at=2",
+    ] {
+        assert!(dump.contains(place), "{place} in\n{dump}");
+    }
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    settle(&mut browser);
+    let topology = "document.getElementById('topology')";
+    let names = browser.value("document.getElementById('communicator').textContent");
+    let names = names.as_str().expect("names").to_owned();
+    assert!(
+        names.contains("blocks 2° × 2 × 1") && names.contains("3°"),
+        "{names}"
+    );
+    assert_eq!(
+        number(&mut browser, &format!("{topology}.dataset.places")),
+        4.0
+    );
+    let waiting = served.report["locations"]
+        .as_array()
+        .expect("locations")
+        .iter();
+    let waiting: f64 = waiting.map(|one| one["wait_s"].as_f64().expect("s")).sum();
+    let shown = number(&mut browser, &format!("{topology}.dataset.total"));
+    assert!((shown - waiting).abs() < 1e-8, "{shown} {waiting}");
+    for scheme in ["light", "dark"] {
+        browser.show_on("screen", scheme);
+        keep(&format!("grid-{scheme}.png"), &browser.picture(WIDTH));
+    }
+    // By keyboard to the next rank: each plane is a row of one place.
+    browser.value(&format!("{topology}.focus()"));
+    browser.press("ArrowDown");
+    browser.press("Enter");
+    settle(&mut browser);
+    assert!(has_hash(&mut browser, "first=1&last=1"));
+    // The grid of three ranks; the address leads there.
+    browser.value(
+        "(() => {
+            const select = document.getElementById('communicator');
+            select.value = [...select.options].find((one) => one.textContent.includes('3°')).value;
+            select.dispatchEvent(new Event('change'));
+        })()",
+    );
+    settle(&mut browser);
+    assert!(has_hash(&mut browser, "topology="));
+    assert_eq!(
+        number(&mut browser, &format!("{topology}.dataset.places")),
+        3.0
+    );
+    let link = browser.value("location.href");
+    browser.visit("about:blank");
+    browser.visit(link.as_str().expect("an address"));
+    settle(&mut browser);
+    assert_eq!(
+        number(&mut browser, &format!("{topology}.dataset.places")),
+        3.0
+    );
+    let svg = saved(&mut browser, "topology.svg");
+    assert!(svg.starts_with("<svg") && svg.contains("<rect"), "{svg}");
 }
 
 #[test]

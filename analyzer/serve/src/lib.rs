@@ -28,6 +28,7 @@ mod share;
 mod shares;
 mod spending;
 pub mod steer;
+mod whole;
 
 pub use questions::{Question, answer};
 pub use share::Share;

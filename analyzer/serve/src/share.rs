@@ -12,6 +12,7 @@ use laggard_engine::events::{Events, Mark, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
 use crate::index::{self, Index, LocationIndex, Swept};
+use crate::whole::Whole;
 
 /// The part of a run that one agent answers for. Locations are told by their position in the run.
 pub struct Share {
@@ -23,6 +24,8 @@ pub struct Share {
     swept: Vec<Option<Swept>>,
     /// The report about the run, at the head.
     report: Option<Arc<Report>>,
+    /// The run as a whole, at the head, if nobody writes its trace any more.
+    whole: Option<Arc<Whole>>,
     /// The locations that it answers for.
     own: Range<usize>,
     /// Where the index is kept; nowhere if nobody may write.
@@ -86,7 +89,9 @@ impl Share {
         let files = files.map(|file| (file.to_owned(), State::whole(file)));
         let files = files.collect();
         let (index, kept) = index::kept(job, &events, trace)?;
+        let is_head = job.agent() == 0;
         Ok(Share {
+            whole: is_head.then(|| Arc::new(Whole::new(trace, events.bytes()))),
             own: events.first..events.first + events.locations(),
             events,
             index,
@@ -127,6 +132,7 @@ impl Share {
             index,
             swept,
             report,
+            whole: None,
             kept: None,
             files,
         })
@@ -143,6 +149,18 @@ impl Share {
     /// Only the head has it.
     pub fn report(&self) -> Result<&Report> {
         self.report.as_deref().context("the report is at the head")
+    }
+
+    /// The run as a whole, at the head; `None` elsewhere.
+    ///
+    /// # Errors
+    /// The program still writes it.
+    pub fn whole(&self) -> Result<Option<&Arc<Whole>>> {
+        let is_growing = |(_, state): &(PathBuf, State)| matches!(state, State::Growing(..));
+        if self.files.iter().any(is_growing) {
+            bail!("this is told once the program has ended");
+        }
+        Ok(self.whole.as_ref())
     }
 
     /// The index of an own location.

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use anyhow::{Context, Result};
 use laggard_engine::events::{Operation, TimeClass};
 use laggard_trace::flags;
 
@@ -23,6 +24,15 @@ pub const NAMES: [&str; KINDS + 2] = [
 ];
 /// Position of waiting among them.
 pub const WAITING: usize = KINDS + 1;
+
+/// Position of a kind of time.
+///
+/// # Errors
+/// There is no such one.
+pub fn kind_of_time(name: &str) -> Result<usize> {
+    let found = NAMES.iter().position(|known| *known == name);
+    found.with_context(|| format!("metric is one of {}", NAMES.join(", ")))
+}
 
 /// Time by kind, ns.
 pub type Times = [i64; NAMES.len()];
@@ -132,7 +142,7 @@ fn add(times: &mut [Times], borders: &[i64], measured: (i64, i64), call: &Operat
 }
 
 /// Gives the parts that a stretch is in, and how much of it is there.
-fn within(borders: &[i64], (from, until): (i64, i64), mut take: impl FnMut(usize, i64)) {
+pub fn within(borders: &[i64], (from, until): (i64, i64), mut take: impl FnMut(usize, i64)) {
     let first = borders.partition_point(|&border| border <= from);
     for part in first.saturating_sub(1)..borders.len().saturating_sub(1) {
         if borders[part] >= until {

@@ -14,6 +14,9 @@ pub struct Serve {
     /// Port on this machine; 0 is any that is free
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "socket")]
     pub port: u16,
+    /// Also answer browsers that ask for this host: a proxy that passes its own name on
+    #[arg(long, value_name = "NAME", conflicts_with = "socket")]
+    pub allow_host: Vec<String>,
     /// A Unix socket in place of a port; nothing may be there yet
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,

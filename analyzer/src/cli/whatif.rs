@@ -46,8 +46,8 @@ pub struct WhatIf {
     /// Calls in a function or line wait for nobody
     #[arg(long, value_name = "PLACE", group = "changes", value_parser = no_waits)]
     pub no_waits: Vec<Change>,
-    /// A root cause of the report is gone, by its number
-    #[arg(long, value_name = "N", group = "changes", value_parser = without_cause)]
+    /// A root cause of the report is gone, by its number, or a part of it, from 0 to 1
+    #[arg(long, value_name = "N[=PART]", group = "changes", value_parser = without_cause)]
     pub without_cause: Vec<Change>,
     /// Scenarios of several changes
     #[arg(long, value_name = "FILE.toml", group = "changes")]

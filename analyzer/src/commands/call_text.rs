@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use laggard_trace::calls::{self, GenericType, number};
 use laggard_trace::{
-    ALL_PES, Beside, Communicator, Definitions, Endpoint, Event, Neighbours, OUTCOME_CANCELLED,
-    PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
+    ALL_PES, Beside, Communicator, Definitions, Dimension, Endpoint, Event, Grid, Neighbours,
+    OUTCOME_CANCELLED, PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD,
+    flags,
 };
 
 /// Numbers the requests of a location.
@@ -56,6 +57,15 @@ pub fn write(
         if let Some(found) = definitions.neighbours.iter().find(is_object) {
             let sources: Vec<String> = found.sources.iter().map(u32::to_string).collect();
             write!(out, " neighbours={}", sources.join(","))?;
+        }
+        let is_object = |grid: &&Grid| grid.communicator == signature.object;
+        if let Some(found) = definitions.grids.iter().find(is_object) {
+            let list = |number: fn(&Dimension) -> u32| -> Vec<String> {
+                let numbers = found.dimensions.iter().map(number);
+                numbers.map(|number| number.to_string()).collect()
+            };
+            let (sizes, own) = (list(|one| one.size), list(|one| one.coordinate));
+            write!(out, " grid={} at={}", sizes.join("x"), own.join(","))?;
         }
     }
     if let Some(address) = event.symmetric_address(signature) {

@@ -186,6 +186,7 @@ fn answer(
     let wait = u64::from(options.wait);
     let served = Options {
         port: options.port,
+        hosts: options.allow_host.clone(),
         socket: options.socket.clone(),
         idle: (options.idle > 0.0).then(|| Duration::from_secs_f64(60.0 * options.idle)),
         fan_out: options.fan_out.into(),

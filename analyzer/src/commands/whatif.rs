@@ -22,7 +22,7 @@ pub fn what_if(options: &WhatIf) -> Result<ExitCode> {
     let events = Events::open(&directory)?;
     super::export::note(&events);
     let changes = || scenarios.iter().flat_map(|scenario| &scenario.changes);
-    let is_cause = |change: &Change| matches!(change, Change::WithoutCause(_));
+    let is_cause = |change: &Change| matches!(change, Change::WithoutCause(..));
     let report = match changes().any(is_cause) {
         true => Some(report(options, &directory, &events)?),
         false => None,

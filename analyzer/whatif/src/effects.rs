@@ -148,9 +148,9 @@ impl Effects {
                 let calls = Calls::of(events, spot, *repair)?;
                 effect.repairs.push((*repair, calls));
             }
-            Change::WithoutCause(number) => {
+            Change::WithoutCause(number, part) => {
                 let cause = root_cause(report, *number)?;
-                self.without_cause(effect, events, cause)?;
+                self.without_cause(effect, events, (cause, *part))?;
             }
             Change::Shared(number, rank, set) => {
                 let cause = root_cause(report, *number)?;
@@ -165,12 +165,12 @@ impl Effects {
         Ok(())
     }
 
-    /// A root cause is gone: on its ranks, its activity takes no longer than on others.
+    /// A part of a root cause is gone. Without all of it, its activity takes no longer on its ranks than on others.
     fn without_cause(
         &mut self,
         effect: &mut Effect,
         events: &Events,
-        root: &RootCause,
+        (root, mended): (&RootCause, f64),
     ) -> Result<()> {
         let ranks = recorded(events, &root.rank_set)?;
         let threads = threads_of(events, root);
@@ -178,17 +178,21 @@ impl Effects {
         let is_between = part.is_some() && root.until.is_some();
         if is_between || root.activity == "computation" {
             let stretch = stretch(events, root)?;
-            effect.shared.push(match threads {
+            let share = match threads {
                 Some(members) => self.shares.add_in_team(stretch, part, members, ranks),
                 None => self.shares.add_between(stretch, part, ranks),
-            });
+            };
+            self.shares.mend(share, mended);
+            effect.shared.push(share);
             return Ok(());
         }
         match (root.activity.as_str(), part) {
             ("call" | "io", _) | (_, Some(_)) => {
                 let call = Sites::new(events, &root.operation, &root.location);
                 let members = threads.unwrap_or(ranks);
-                effect.calls.push(LongCall::new(call, part, members));
+                effect
+                    .calls
+                    .push(LongCall::new(call, part, (members, mended)));
             }
             _ => bail!("{} is of the network: use --network latency=0", root.id),
         }

@@ -43,16 +43,16 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report, largest: u
         return Ok(());
     }
     let causes = report.root_causes.as_deref().unwrap_or_default();
-    let is_told = |&number: &usize| is_told(&causes[number - 1]);
+    let is_told = |&number: &usize| can_be_told(&causes[number - 1]);
     let known = (1..=causes.len().min(FIRST)).filter(is_told);
     let known: Vec<usize> = known.collect();
     let mut scenarios: Vec<_> = known
         .iter()
-        .map(|&number| Scenario::of(Change::WithoutCause(number)))
+        .map(|&number| Scenario::of(Change::WithoutCause(number, 1.0)))
         .collect();
     let (asked, of_hints) = hints(rules, report);
     scenarios.extend(of_hints);
-    let mut prediction = predicted(events, Some(report), &scenarios, false)?;
+    let mut prediction = predicted(events, Some(report), &scenarios, false, &|| Ok(()))?;
     let of_hints = prediction.scenarios.split_off(known.len());
     // As all shares of a report, and as what hints promise.
     let phases = report.phases_of_run.as_ref();
@@ -86,7 +86,7 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report, largest: u
 }
 
 /// Whether a replay can tell what it gains to be without a root cause.
-fn is_told(root: &RootCause) -> bool {
+pub fn can_be_told(root: &RootCause) -> bool {
     root.can_go() && !root.rank_set.is_empty() && is_known(root)
 }
 
@@ -160,7 +160,7 @@ fn shared(found: &Bottleneck, report: &Report) -> Vec<Change> {
     let starts = |root: &&RootCause| {
         let mut victims = root.victims.iter();
         root.activity == "computation"
-            && is_told(root)
+            && can_be_told(root)
             && has_rank(&root.rank_set, late)
             && victims.any(|victim| {
                 victim.pattern == found.pattern

@@ -11,6 +11,7 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::FxHashMap;
 
+use crate::GoesOn;
 use crate::reader::Reader;
 use crate::slabs::{Row, Slabs};
 
@@ -78,6 +79,8 @@ impl Consumer {
 /// The dependencies of a run, by slabs of global time.
 pub struct Graph<'e> {
     events: &'e Events,
+    /// Fails once nobody wants the result any more.
+    pub goes_on: GoesOn<'e>,
     /// By the providers' time.
     pub providers: Slabs,
     /// By the calls' ends.
@@ -115,12 +118,13 @@ type Moment = (u32, u64, i64);
 
 impl<'e> Graph<'e> {
     /// # Errors
-    /// There is no room for temporary files.
-    pub fn new(events: &'e Events) -> Result<Graph<'e>> {
+    /// There is no room for temporary files; and those of `goes_on`.
+    pub fn new(events: &'e Events, goes_on: GoesOn<'e>) -> Result<Graph<'e>> {
         let mut hosts = (0..events.locations()).map(|at| events.place(at).host);
         let first = hosts.next();
         let mut graph = Graph {
             events,
+            goes_on,
             providers: Slabs::default(),
             consumers: Slabs::default(),
             found: Slabs::default(),
@@ -400,6 +404,7 @@ impl Joined for Graph<'_> {
     }
 
     fn message(&mut self, message: &Message) -> Result<()> {
+        (self.goes_on)()?;
         let (Some(send), Some(receive)) = (message.send, message.receive) else {
             return Ok(());
         };
@@ -425,6 +430,7 @@ impl Joined for Graph<'_> {
     }
 
     fn member(&mut self, member: &Member) -> Result<()> {
+        (self.goes_on)()?;
         let key = (member.group, member.instance);
         self.open.entry(key).or_default().push(*member);
         Ok(())

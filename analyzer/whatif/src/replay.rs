@@ -213,6 +213,7 @@ pub struct Sweep<'s> {
 impl Sweep<'_> {
     fn run(mut self, mut lanes: Vec<Lane>, graph: &mut Graph) -> Result<Replayed> {
         for (slab, end) in graph.providers.ends().into_iter().enumerate() {
+            (graph.goes_on)()?;
             graph.providers.read(slab, |row| {
                 let provider = Provider::of(row);
                 match provider.location {

@@ -25,6 +25,7 @@ pub fn rests(events: &Events, graph: &mut Graph) -> Result<Rests> {
     let mut lanes: Vec<Lane> = lanes.collect();
     let mut rests: Vec<Sites> = lanes.iter().map(|_| Sites::default()).collect();
     for (slab, end) in graph.consumers.ends().into_iter().enumerate() {
+        (graph.goes_on)()?;
         graph.consumers.read(slab, |row| {
             let consumer = Consumer::of(row);
             lanes[consumer.location as usize].needs(consumer);

@@ -28,8 +28,8 @@ pub enum Change {
     Baseline(PathBuf),
     /// Calls are changed.
     Calls(Repair, Spot),
-    /// A root cause is gone; its number, from 1.
-    WithoutCause(usize),
+    /// This part of a root cause, 0..=1, is gone; its number, from 1.
+    WithoutCause(usize, f64),
     /// The computation of a root cause, by its number from 1, is shared by the ranks of a set: on
     /// this rank it takes their mean, if that is less.
     Shared(usize, u32, String),
@@ -96,14 +96,7 @@ impl Change {
                 "" => Err("a file is missing".to_owned()),
                 file => Ok(Change::Baseline(file.into())),
             },
-            "without_cause" => {
-                let number = words.trim();
-                let number = number.strip_prefix("rc").unwrap_or(number);
-                match number.parse() {
-                    Ok(number @ 1..) => Ok(Change::WithoutCause(number)),
-                    _ => Err(format!("{words} is no root cause such as 1 or rc1")),
-                }
-            }
+            "without_cause" => without_cause(words.trim()),
             _ => match Repair::from_name(kind) {
                 Some(repair) => place().map(|place| Change::Calls(repair, Spot::Place(place))),
                 None => Err(format!(
@@ -132,7 +125,8 @@ impl Change {
             Change::Calls(repair, spot) => {
                 format!("--{} {}", repair.name().replace('_', "-"), spot.text())
             }
-            Change::WithoutCause(number) => format!("--without-cause rc{number}"),
+            Change::WithoutCause(number, 1.0) => format!("--without-cause rc{number}"),
+            Change::WithoutCause(number, part) => format!("--without-cause rc{number}={part}"),
             Change::Shared(number, rank, set) => {
                 format!("rc{number} of rank {rank} shared by ranks {set}")
             }
@@ -149,6 +143,19 @@ impl Spot {
                 calls.iter().map(name).collect::<Vec<_>>().join(", ")
             }
         }
+    }
+}
+
+fn without_cause(words: &str) -> Result<Change, String> {
+    let (number, part) = words.split_once('=').unwrap_or((words, "1"));
+    let part = match part.trim().parse() {
+        Ok(part) if (0.0..=1.0).contains(&part) => part,
+        _ => return Err(format!("{part} is no part from 0 to 1")),
+    };
+    let number = number.trim();
+    match number.strip_prefix("rc").unwrap_or(number).parse() {
+        Ok(number @ 1..) => Ok(Change::WithoutCause(number, part)),
+        _ => Err(format!("{words} is no root cause such as 1 or rc1")),
     }
 }
 
@@ -319,6 +326,8 @@ mod tests {
             ("once", "app.c:12", "--once app.c:12"),
             ("no_waits", "app.c:12", "--no-waits app.c:12"),
             ("without_cause", "2", "--without-cause rc2"),
+            ("without_cause", "rc2=0.25", "--without-cause rc2=0.25"),
+            ("without_cause", "2=1", "--without-cause rc2"),
         ] {
             assert_eq!(Change::parse(kind, words).unwrap().text(), text);
         }
@@ -335,6 +344,9 @@ mod tests {
             ("baseline", ""),
             ("combine", ""),
             ("without_cause", "0"),
+            ("without_cause", "1=1.5"),
+            ("without_cause", "1=nan"),
+            ("without_cause", "1="),
             ("speedup", "solve=2"),
         ] {
             assert!(Change::parse(kind, words).is_err(), "{kind} {words}");

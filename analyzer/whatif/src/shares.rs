@@ -62,6 +62,8 @@ struct Share {
     team: Option<Vec<bool>>,
     /// Whether it never becomes longer.
     only_less: bool,
+    /// The part of the change that is made, 0..=1.
+    mended: f64,
     /// As users name it; empty: they did not.
     name: String,
     /// By number of meetings before: computation of the ranks compared with, ns, and how many of
@@ -130,10 +132,16 @@ impl Shares {
             all,
             team: None,
             only_less,
+            mended: 1.0,
             name: String::new(),
             epochs: Vec::new(),
         });
         self.0.len() - 1
+    }
+
+    /// Only a part of its change is made, 0..=1.
+    pub fn mend(&mut self, share: usize, mended: f64) {
+        self.0[share].mended = mended;
     }
 
     /// Adds up the run. Members are compared with the others, if these have any such computation;
@@ -179,7 +187,8 @@ impl Shares {
     pub fn change(&self, at: usize, gap: &Gap, ahead: &Ahead) -> i64 {
         let share = &self.0[at];
         let part = share.what.part(gap);
-        share.changed(part, gap.location, ahead.epoch, ahead.own[at]) - part
+        let change = share.changed(part, gap.location, ahead.epoch, ahead.own[at]) - part;
+        scaled(change, share.mended)
     }
 
     /// The shares that may have computation between these calls.
@@ -432,13 +441,16 @@ pub struct LongCall {
     pub members: Vec<bool>,
     /// By location: the part of their time that remains, once that is known.
     pub parts: Vec<f64>,
+    /// The part of the rest that goes, 0..=1.
+    pub mended: f64,
 }
 
 impl LongCall {
-    pub fn new(call: Sites, what: Option<usize>, members: Vec<bool>) -> LongCall {
+    pub fn new(call: Sites, what: Option<usize>, (members, mended): (Vec<bool>, f64)) -> LongCall {
         LongCall {
             call,
             what,
+            mended,
             parts: vec![1.0; members.len()],
             members,
         }
@@ -490,7 +502,7 @@ impl LongCall {
     /// How long a call of a member takes by itself, ns, if recorded `rest`.
     pub fn rest(&self, location: usize, call: &Call, rest: i64) -> i64 {
         let part = self.part(call.off, rest);
-        rest - part + scaled(part, self.parts[location])
+        rest + scaled(scaled(part, self.parts[location]) - part, self.mended)
     }
 }
 

@@ -139,9 +139,10 @@ impl Registry {
         members.rank = rank;
         if inter == 0 {
             let found = topology::neighbours(comm, rank);
-            members.topology = found.map(|(sources, destinations)| Topology {
+            members.topology = found.map(|(sources, destinations, grid)| Topology {
                 sources: self.table(sources),
                 destinations,
+                grid: self.table(grid),
             });
         }
         (if inter != 0 { Kind::Inter } else { Kind::Intra }, members)

@@ -12,11 +12,13 @@ pub struct Topology {
     pub sources: &'static [i32],
     /// Number of ranks that receive its data.
     pub destinations: u32,
+    /// Of a Cartesian topology: size, whether it is periodic, and coordinate, of each dimension.
+    pub grid: &'static [i32],
 }
 
-/// Sources and number of destinations of `rank`, this process, in `comm`; `None` without a
-/// topology.
-pub fn neighbours(comm: MPI_Comm, rank: i32) -> Option<(Vec<i32>, u32)> {
+/// Sources and number of destinations of `rank`, this process, in `comm`, and its [`Topology::grid`];
+/// `None` without a topology.
+pub fn neighbours(comm: MPI_Comm, rank: i32) -> Option<(Vec<i32>, u32, Vec<i32>)> {
     let mut topology = 0;
     // SAFETY: local queries on a valid intracommunicator, here and below.
     unsafe { real::MPI_Topo_test(comm, &mut topology) };
@@ -24,15 +26,17 @@ pub fn neighbours(comm: MPI_Comm, rank: i32) -> Option<(Vec<i32>, u32)> {
     if topology == c.cart {
         Some(in_grid(comm))
     } else if topology == c.graph {
-        Some(in_graph(comm, rank))
+        let (sources, destinations) = in_graph(comm, rank);
+        Some((sources, destinations, Vec::new()))
     } else if topology == c.dist_graph {
-        Some(in_distributed_graph(comm))
+        let (sources, destinations) = in_distributed_graph(comm);
+        Some((sources, destinations, Vec::new()))
     } else {
         None
     }
 }
 
-fn in_grid(comm: MPI_Comm) -> (Vec<i32>, u32) {
+fn in_grid(comm: MPI_Comm) -> (Vec<i32>, u32, Vec<i32>) {
     let mut dimensions = 0;
     // SAFETY: see `neighbours`.
     unsafe { real::MPI_Cartdim_get(comm, &mut dimensions) };
@@ -44,7 +48,20 @@ fn in_grid(comm: MPI_Comm) -> (Vec<i32>, u32) {
     });
     let sources: Vec<i32> = sides.collect();
     let destinations = sources.len() as u32;
-    (sources, destinations)
+    let mut room = [(); 3].map(|()| vec![0; dimensions.max(0) as usize]);
+    let [sizes, periods, coordinates] = &mut room;
+    // SAFETY: see `neighbours`; there is room for `dimensions` numbers of each.
+    unsafe {
+        real::MPI_Cart_get(
+            comm,
+            dimensions,
+            sizes.as_mut_ptr(),
+            periods.as_mut_ptr(),
+            coordinates.as_mut_ptr(),
+        );
+    }
+    let grid = (0..sizes.len()).flat_map(|at| room.each_ref().map(|of| of[at]));
+    (sources, destinations, grid.collect())
 }
 
 fn in_graph(comm: MPI_Comm, rank: i32) -> (Vec<i32>, u32) {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use laggard_callpath::ModuleId;
 use laggard_trace::calls::{self, GenericType};
-use laggard_trace::{ClockPoint, Communicator, Definition, Frame, Neighbours};
+use laggard_trace::{ClockPoint, Communicator, Definition, Dimension, Frame, Grid, Neighbours};
 
 use super::{Settings, Stream};
 use crate::counters::{self, Counters};
@@ -68,6 +68,18 @@ impl Stream {
                 communicator: group.id,
                 sources: sources.filter_map(|&rank| rank.try_into().ok()).collect(),
             }));
+            let (dimensions, _) = topology.grid.as_chunks();
+            if !dimensions.is_empty() {
+                let dimension = |&[size, periodic, coordinate]: &[i32; 3]| Dimension {
+                    size: size as u32,
+                    is_periodic: periodic != 0,
+                    coordinate: coordinate as u32,
+                };
+                definitions.push(Definition::Grid(Grid {
+                    communicator: group.id,
+                    dimensions: dimensions.iter().map(dimension).collect(),
+                }));
+            }
         }
         self.writer.define(&definitions);
     }

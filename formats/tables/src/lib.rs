@@ -11,6 +11,8 @@
 //! [`trace`] has tables of a trace's whole content, in Parquet or Arrow, one file each.
 //! `TABLES.md` documents them, `QUESTIONS.md` shows queries.
 //!
+//! [`plain`] makes a file of any columns.
+//!
 //! [`baseline`] has the table of operation times on a machine; `BASELINE.md` documents it.
 //!
 //! *Constraints.* The same rows give the same bytes. A file appears under its name only when it
@@ -24,6 +26,7 @@ pub mod baseline;
 mod error;
 mod group;
 mod per_rank;
+pub mod plain;
 mod schema;
 mod target;
 pub mod trace;

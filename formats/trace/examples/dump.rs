@@ -58,6 +58,9 @@ fn definitions(location: &Location) {
     for neighbours in &d.neighbours {
         println!("{neighbours:x?}");
     }
+    for grid in &d.grids {
+        println!("{grid:x?}");
+    }
     for handle in &d.group_handles {
         println!("window or file {handle:x?}");
     }

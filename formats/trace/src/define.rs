@@ -191,6 +191,8 @@ pub enum Definition {
     },
     /// A rank's neighbours in a communicator with a topology.
     Neighbours(Neighbours),
+    /// A rank's place in a communicator with a Cartesian topology.
+    Grid(Grid),
     /// The other side of an epoch of general active target synchronisation.
     Peers {
         /// Id.
@@ -259,6 +261,26 @@ pub struct Neighbours {
     pub sources: Vec<u32>,
 }
 
+/// Where a rank is in a Cartesian communicator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grid {
+    /// Id of the communicator.
+    pub communicator: u64,
+    /// Its dimensions, in MPI's order.
+    pub dimensions: Vec<Dimension>,
+}
+
+/// A dimension of a grid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dimension {
+    /// Processes along it.
+    pub size: u32,
+    /// Whether the first and the last one are neighbours.
+    pub is_periodic: bool,
+    /// The coordinate of this rank, below the size.
+    pub coordinate: u32,
+}
+
 fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());
 }
@@ -269,7 +291,7 @@ fn put_u64(out: &mut Vec<u8>, value: u64) {
 
 impl Definition {
     /// The last kind of this version. Readers skip later ones.
-    pub const LAST_KIND: u16 = 12;
+    pub const LAST_KIND: u16 = 13;
 
     /// Appends this definition's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -285,6 +307,7 @@ impl Definition {
             Definition::Neighbours(_) => 9,
             Definition::Peers { .. } => 11,
             Definition::Region(_) => 12,
+            Definition::Grid(_) => 13,
         };
         out.extend_from_slice(&kind.to_le_bytes());
         out.extend_from_slice(&[0, 0]);
@@ -382,6 +405,14 @@ impl Definition {
                 put_u64(out, neighbours.communicator);
                 for rank in &neighbours.sources {
                     put_u32(out, *rank);
+                }
+            }
+            Definition::Grid(grid) => {
+                put_u64(out, grid.communicator);
+                for one in &grid.dimensions {
+                    put_u32(out, one.size);
+                    put_u32(out, one.is_periodic.into());
+                    put_u32(out, one.coordinate);
                 }
             }
             Definition::Peers { id, ranks } => {
@@ -531,6 +562,25 @@ fn decode_body(kind: u16, body: &[u8]) -> Option<Definition> {
             name: fields.u32()?,
             call_path: fields.u32()?,
         }),
+        13 => {
+            let communicator = fields.u64()?;
+            let mut dimensions = Vec::new();
+            while !fields.0.is_empty() {
+                let one = Dimension {
+                    size: fields.u32()?,
+                    is_periodic: fields.u32()? != 0,
+                    coordinate: fields.u32()?,
+                };
+                if one.coordinate >= one.size {
+                    return None;
+                }
+                dimensions.push(one);
+            }
+            Definition::Grid(Grid {
+                communicator,
+                dimensions,
+            })
+        }
         _ => return None,
     })
 }

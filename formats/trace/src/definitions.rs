@@ -1,6 +1,6 @@
 //! The definitions of one file, by id.
 
-use crate::define::{Communicator, Definition, Frame, Neighbours, Region, Signature};
+use crate::define::{Communicator, Definition, Frame, Grid, Neighbours, Region, Signature};
 use crate::{PEER_ANY, flags};
 
 /// Largest id accepted. It bounds the memory that a damaged file can make a reader allocate.
@@ -31,6 +31,8 @@ pub struct Definitions {
     pub group_handles: Vec<(u64, u64, u32, u32)>,
     /// Neighbours in communicators with a topology, in order of definition.
     pub neighbours: Vec<Neighbours>,
+    /// Places in Cartesian communicators, in order of definition.
+    pub grids: Vec<Grid>,
     peers: Vec<Vec<u32>>,
     regions: Vec<Region>,
     properties: Vec<(u32, u32)>,
@@ -136,6 +138,10 @@ impl Definitions {
             }
             Definition::Neighbours(neighbours) => {
                 self.neighbours.push(neighbours);
+                true
+            }
+            Definition::Grid(grid) => {
+                self.grids.push(grid);
                 true
             }
             Definition::Peers { id, ranks } => {

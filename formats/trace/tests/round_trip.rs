@@ -5,8 +5,9 @@ use std::path::Path;
 
 use laggard_trace::{
     BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Communicator, DamageKind, Decoder,
-    Definition, End, Event, Extension, FileHeader, LIMIT_WRITE, Location, LocationWriter,
-    MemorySpace, Neighbours, REGION_NAMED, Record, Region, RegionEntry, Signature, WORLD,
+    Definition, Dimension, End, Event, Extension, FileHeader, Grid, LIMIT_WRITE, Location,
+    LocationWriter, MemorySpace, Neighbours, REGION_NAMED, Record, Region, RegionEntry, Signature,
+    WORLD,
 };
 use proptest::prelude::*;
 use zerocopy::{FromBytes, IntoBytes};
@@ -281,6 +282,41 @@ fn neighbours_that_are_no_whole_list_are_damage() {
         assert!(damage.contains(&&DamageKind::Definition), "{damage:?}");
         assert!(location.definitions.communicators.len() <= after);
     }
+}
+
+#[test]
+fn grids_come_back() {
+    let header = FileHeader {
+        ranks: 1,
+        ..FileHeader::new()
+    };
+    let mut writer = LocationWriter::new(MemorySpace::new(), header, None).expect("a window");
+    let of = |size, is_periodic, coordinate| Dimension {
+        size,
+        is_periodic,
+        coordinate,
+    };
+    let grid = Grid {
+        communicator: 0x1234_5678_9abc,
+        dimensions: vec![of(4, true, 3), of(2, false, 0)],
+    };
+    writer.define(&[Definition::Grid(grid.clone())]);
+    let bytes = writer.finish(End::default()).into_bytes();
+    let (location, _) = read(&bytes);
+    assert_eq!(location.damage, []);
+    assert_eq!(location.definitions.grids, std::slice::from_ref(&grid));
+    // Cut within a dimension; and a rank that is in none of the places.
+    let definition = Definition::Grid(grid.clone());
+    let (location, _) = read(&with_head(bytes, &definition, 13, 8 + 20));
+    assert_ne!(location.damage, []);
+    assert!(location.definitions.grids.is_empty());
+    let mut outside = grid;
+    outside.dimensions[1].coordinate = 2;
+    let mut writer = LocationWriter::new(MemorySpace::new(), header, None).expect("a window");
+    writer.define(&[Definition::Grid(outside)]);
+    let (location, _) = read(&writer.finish(End::default()).into_bytes());
+    assert_ne!(location.damage, []);
+    assert!(location.definitions.grids.is_empty());
 }
 
 #[test]

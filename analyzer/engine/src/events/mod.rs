@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use laggard_report::{Anomaly, Settings};
 use laggard_trace::{
-    Location, OpenCall, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE,
+    Grid, Location, OpenCall, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE,
 };
 use rustc_hash::FxHashMap;
 
@@ -334,6 +334,20 @@ impl Events {
     /// The number of the user's wish that a location follows now.
     pub fn steered(&self, location: usize) -> u32 {
         self.opened.locations[location].steered_now()
+    }
+
+    /// The Cartesian communicators of a location, and where it is in them.
+    pub fn grids(&self, location: usize) -> &[Grid] {
+        &self.opened.locations[location].definitions.grids
+    }
+
+    /// The name that a location knows of a communicator; empty if it has none.
+    pub fn communicator_name(&self, location: usize, id: u64) -> String {
+        let definitions = &self.opened.locations[location].definitions;
+        let named = definitions.communicators.iter().rev();
+        let mut named = named.filter(|one| one.id == id && one.name != 0);
+        let name = named.next().map(|one| definitions.string(one.name));
+        name.map_or_else(String::new, std::borrow::Cow::into_owned)
     }
 
     /// Name of the place of a call path of a location: the line that made a call.

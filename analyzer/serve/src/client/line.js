@@ -2,6 +2,7 @@
 
 import { chain } from "./chain.js";
 import { ask } from "./connection.js";
+import { drawPath, showPath } from "./path.js";
 import { onCanvas } from "./pen.js";
 import { change, pan, run, state, zoom } from "./state.js";
 import { duration, moment, ticks } from "./units.js";
@@ -19,16 +20,20 @@ let grip = null;
 
 /** Asks for the time line of what is looked at. */
 export async function show() {
-  const last = Math.min(state.last, state.first + LANES - 1);
-  const answer = await ask({
-    ask: "line",
+  const question = {
     from_s: state.from,
     until_s: state.until,
     first: state.first,
-    last,
+    last: Math.min(state.last, state.first + LANES - 1),
     width: Math.min(700, Math.round(Math.max(100, canvas.clientWidth - LEFT))),
-  });
-  if (answer === null) return;
+  };
+  const path = showPath(question, canvas, draw);
+  const answer = await ask({ ...question, ask: "line" });
+  if (answer !== null) take(answer);
+  await path;
+}
+
+function take(answer) {
   for (const lane of answer.lanes) {
     lane.parts = lane.parts && Uint8Array.from(atob(lane.parts), (one) => one.charCodeAt(0));
   }
@@ -61,6 +66,9 @@ function paint(pen, wide, tall) {
       pen.fillRect(x(since), top + LANE - 9, Math.max(1, x(since + lost) - x(since)), 4);
     }
   });
+  const tops = new Map(shown.lanes.map((lane, at) => [lane.location, at * LANE]));
+  const { from_s, until_s } = shown;
+  drawPath(pen, { x, top: (location) => tops.get(location), wide, left: LEFT, colour: style.color, from_s, until_s });
   drawArrows(pen, x, colours[4]);
   pen.fillStyle = style.color;
   pen.textAlign = "center";

@@ -5,6 +5,7 @@ import { change, run, state } from "./state.js";
 import { tell as tellRecorded } from "./steer.js";
 import { fill, showFound } from "./tables.js";
 import { duration } from "./units.js";
+import { offer } from "./whatif.js";
 
 let number = null;
 
@@ -46,6 +47,7 @@ async function hear(news) {
   Object.assign(run, { end: overview.end_s, locations: overview.locations, number });
   document.getElementById("size").textContent = sizeOf(overview);
   showFound(overview);
+  offer(overview);
   change({
     ...(isAtEnd ? { from: isWhole ? 0 : state.from + grown, until: overview.end_s } : {}),
     ...(hasAll ? { last: overview.locations - 1 } : {}),

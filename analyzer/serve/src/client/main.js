@@ -7,12 +7,14 @@ import { follow, sizeOf } from "./live.js";
 import * as matrix from "./matrix.js";
 import { addButtons } from "./save.js";
 import { change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
-import { showCall, showFound, showSelection } from "./tables.js";
+import { showCall, showChanges, showFound, showSelection } from "./tables.js";
+import * as topology from "./topology.js";
 import * as tree from "./tree.js";
 import { moment } from "./units.js";
+import * as whatIf from "./whatif.js";
 
 const element = (id) => document.getElementById(id);
-const views = [heat.show, line.show, showSelection, showCall, tree.show, matrix.show];
+const views = [heat.show, line.show, showSelection, showChanges, showCall, tree.show, matrix.show, topology.show, whatIf.show];
 let pending = 0;
 let timer = 0;
 
@@ -20,6 +22,7 @@ function showAll() {
   const length = state.until - state.from;
   element("range").textContent = `${moment(state.from, length)} to ${moment(state.until, length)}`;
   element("metric").value = state.metric;
+  if (element("functions").value.trim() !== state.functions) element("functions").value = state.functions;
   document.body.dataset.state = "busy";
   clearTimeout(timer);
   // Who drags asks often: only the last place counts.
@@ -41,6 +44,7 @@ const keys = {
   ArrowDown: () => line.move(1),
   PageUp: () => line.move(-line.LANES),
   PageDown: () => line.move(line.LANES),
+  c: () => change({ path: !state.path }),
   Escape: () => change({ call: null }),
 };
 
@@ -62,9 +66,12 @@ async function start() {
     return made;
   }));
   showFound(overview);
+  whatIf.offer(overview);
   addButtons();
   onChange(showAll);
   element("metric").addEventListener("change", (event) => change({ metric: event.target.value }));
+  element("path").addEventListener("change", (event) => change({ path: event.target.checked }));
+  element("functions").addEventListener("input", (event) => change({ functions: event.target.value.trim() }));
   element("in").addEventListener("click", keys["+"]);
   element("out").addEventListener("click", keys["-"]);
   element("all").addEventListener("click", keys[0]);

@@ -1,4 +1,4 @@
-// What is shown as files: tables as CSV, with the numbers as they were answered, and pictures.
+// What is shown as files: tables as CSV and Parquet, with the numbers as they were answered, and pictures.
 
 import { svgOf } from "./pen.js";
 
@@ -17,9 +17,24 @@ function text(value) {
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
+/** The names of all columns. */
+const columnsOf = (rows) => [...new Set(rows.flatMap((row) => Object.keys(row)))];
+
+/** The rows of a table as a Parquet file, which the server makes of them. */
+async function parquet(rows) {
+  const columns = columnsOf(rows);
+  const answer = await fetch("parquet", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ columns, rows: rows.map((row) => columns.map((column) => row[column] ?? null)) }),
+  });
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.blob();
+}
+
 /** The rows of a table as CSV (RFC 4180). */
 export function csv(rows) {
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const columns = columnsOf(rows);
   const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
   return lines.map((line) => `${line.map(text).join(",")}\r\n`).join("");
 }
@@ -86,7 +101,18 @@ const kept = (kind, of, make) => () => {
 
 /** Adds buttons to each table and picture. */
 export function addButtons() {
-  const table = (of) => ({ CSV: kept("CSV", of, () => csv(told.get(of.id) ?? [])) });
+  const rows = (of) => told.get(of.id) ?? [];
+  const table = (of) => ({
+    CSV: kept("CSV", of, () => csv(rows(of))),
+    Parquet: async () => {
+      if (rows(of).length === 0) return;
+      try {
+        download(`${of.id}.parquet`, await parquet(rows(of)));
+      } catch (error) {
+        document.getElementById("problem").textContent = `the table cannot be saved: ${error.message}`;
+      }
+    },
+  });
   for (const one of document.querySelectorAll("table[id]")) buttons(one, table(one));
   for (const canvas of document.querySelectorAll("canvas[id]")) {
     buttons(canvas, {

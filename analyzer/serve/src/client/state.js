@@ -4,7 +4,7 @@
 export const run = { end: 1, locations: 1, kinds: [], number: 0 };
 
 /** What is looked at now. */
-export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null, profile: "time", node: 0, matrix: "bytes" };
+export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null, profile: "time", node: 0, matrix: "bytes", path: true, mends: {}, functions: "", topology: null };
 
 const listeners = [];
 
@@ -39,9 +39,20 @@ export function change(changes) {
   if (state.profile !== "time") words.set("profile", state.profile);
   if (state.node > 0) words.set("node", String(state.node));
   if (state.matrix !== "bytes") words.set("matrix", state.matrix);
+  if (!state.path) words.set("path", "0");
+  if (state.topology !== null) words.set("topology", state.topology);
+  if (state.functions !== "") words.set("functions", state.functions);
+  const mends = Object.entries(state.mends).filter(([, part]) => part > 0);
+  if (mends.length > 0) words.set("mend", mends.map(([of, part]) => `${of}_${part}`).join("."));
   if (state.call) words.set("call", state.call.join("_"));
   history.replaceState(null, "", `#${words}`);
   for (const listener of listeners) listener(state);
+}
+
+/** Percents by what is mended, of a text as 1_50.network_100. */
+function mendsOf(text) {
+  const found = text.split(".").map((one) => /^([a-z]+|\d+)_(\d{1,3})$/.exec(one));
+  return Object.fromEntries(found.filter((one) => one !== null).map(([, of, part]) => [of, Math.min(100, Number(part))]));
 }
 
 /** What the address says. */
@@ -61,6 +72,10 @@ export function fromAddress() {
     profile: words.get("profile") ?? "time",
     node: number("node", 0),
     matrix: words.get("matrix") ?? "bytes",
+    path: words.get("path") !== "0",
+    functions: (words.get("functions") ?? "").slice(0, 100),
+    topology: /^[0-9a-f]{1,16}$/.exec(words.get("topology") ?? "")?.[0] ?? null,
+    mends: mendsOf(words.get("mend") ?? ""),
     call: call.length === 3 && call.every((one) => Number.isFinite(one) && one >= 0) ? call : null,
   });
 }

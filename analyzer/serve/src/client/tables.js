@@ -71,8 +71,8 @@ export function showFound(overview) {
 
 /** Sums of what is selected. */
 export async function showSelection() {
-  const { from, until, first, last } = state;
-  const answer = await ask({ ask: "selection", from_s: from, until_s: until, first, last });
+  const { from, until, first, last, functions } = state;
+  const answer = await ask({ ask: "selection", from_s: from, until_s: until, first, last, functions });
   if (answer === null) return;
   const length = answer.until_s - answer.from_s;
   const whole = length * answer.locations;
@@ -82,13 +82,16 @@ export async function showSelection() {
     ["Share", (row) => percent((100 * row.time_s) / whole), true],
   ], run.kinds.map((kind) => ({ kind, time_s: answer.times_s[kind] })));
   const unread = document.getElementById("unread");
-  unread.hidden = answer.unread_locations === 0;
-  unread.textContent = `Too many calls to list: choose less. ${answer.unread_locations} of ${answer.locations} threads are missing here.`;
+  unread.hidden = answer.unread_locations === 0 && answer.unknown_waits === 0;
+  unread.textContent = answer.unread_locations > 0
+    ? `Too many calls to list: choose less. ${answer.unread_locations} of ${answer.locations} threads are missing here.`
+    : "Waiting here is that of the longest waits alone.";
   fill("profile", [
     ["Call", (row) => row.call],
     ["Where", (row) => row.place],
     ["Calls", (row) => String(row.calls), true],
     ["Time", (row) => duration(row.time_s), true],
+    ["Waiting", (row) => duration(row.waiting_s), true],
     ["Bytes", (row) => bytes(row.bytes), true],
   ], answer.profile);
   const most = Math.max(...answer.durations_s.map(([, , count]) => count), 1);
@@ -108,6 +111,20 @@ export async function showSelection() {
     const long = Math.max(row.lost_s, 1e-6);
     change({ from: row.since_s - long, until: row.since_s + 2 * long, ...around(row.location) });
   });
+}
+
+/** Changes of what is recorded, in what is looked at. */
+export async function showChanges() {
+  const { from, until, first, last } = state;
+  const answer = await ask({ ask: "changes", from_s: from, until_s: until, first, last });
+  if (answer === null) return;
+  document.getElementById("changed").hidden = answer.count === 0;
+  const length = until - from;
+  fill("changes", [
+    ["When", (row) => moment(row.at_s, length), true],
+    ["Rank", (row) => String(row.rank), true],
+    ["Recorded from then on", (row) => row.change],
+  ], answer.changes, (row) => change({ from: row.at_s - length / 20, until: row.at_s + length / 20, ...around(row.location) }));
 }
 
 /** All about the chosen call. */

@@ -8,16 +8,19 @@ use laggard_comm::Job;
 use laggard_engine::events::{Events, Joined, Mark, TimeClass, Wait};
 use laggard_patterns::PatternId;
 use laggard_trace::calls::Call;
+use laggard_trace::calls::user::STEER;
 use laggard_trace::flags;
 use rayon::prelude::*;
 
-use super::{CALLS, Checkpoint, Index, KeptWait, LocationIndex, MarkAt, kind};
+use super::{CALLS, ChangeAt, Checkpoint, Index, KeptWait, LocationIndex, MarkAt, kind};
 
 /// One wait of so many records is kept, those that lost most.
 const RECORDS: usize = 200;
 /// So many are kept of a location whatever the number of records, and of all locations together.
 const LEAST: usize = 64;
 const OF_ALL: usize = 1 << 14;
+/// Changes of what is recorded that are kept of a location.
+const CHANGES: usize = 256;
 
 /// Where the sweep over a location goes on, if its file grows: before its last chunk.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub struct Swept {
     checkpoints: usize,
     last: Checkpoint,
     marks: usize,
+    /// Changes before it.
+    changes: usize,
 }
 
 /// What was known of a location before.
@@ -99,6 +104,7 @@ fn grown(
         checkpoints,
         marks: before.marks.get(..swept.marks)?.to_vec(),
         waits: Vec::new(),
+        changes: before.changes.get(..swept.changes)?.to_vec(),
     };
     let begin = (swept.mark, swept.passed, swept.sums);
     match is_whole && begins_alike(events, at, before) {
@@ -139,10 +145,18 @@ fn sweep(
             checkpoints: index.checkpoints.len(),
             last: *index.checkpoints.last()?,
             marks: index.marks.len(),
+            changes: index.changes.len(),
         };
         let mut first = None;
         let read = operations.read_chunk(|operation| {
             first.get_or_insert(operation.enter);
+            let signature = operation.signature;
+            if signature.operation == STEER && index.changes.len() < CHANGES {
+                index.changes.push(ChangeAt {
+                    time: operation.enter,
+                    parameter: signature.parameter,
+                });
+            }
             if counts(operation.call, operation.has(flags::PART)) {
                 let (enter, leave) = (operation.enter, operation.leave);
                 let part = overlap((enter, leave), measured);

@@ -12,10 +12,10 @@ use laggard_engine::events::Events;
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::{Checkpoint, Index, KeptWait, LocationIndex, MarkAt, build};
+use super::{ChangeAt, Checkpoint, Index, KeptWait, LocationIndex, MarkAt, build};
 
 /// First bytes of an index. The last one is its version.
-const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x02");
+const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x03");
 /// Its name beside a trace.
 const NAME: &str = "laggard.index";
 /// What an index was made from: another key, another trace.
@@ -126,25 +126,32 @@ fn places(directory: &Path, key: Key) -> Vec<PathBuf> {
 
 /// Numbers of a location: when it is measured, how many entries of each kind it has, and a checksum
 /// of these.
-type Row = [i64; 6];
+type Row = [i64; 7];
 
 /// Its entries, as in the file.
 fn section(of: &LocationIndex) -> Vec<u8> {
     let mut bytes = of.checkpoints.as_bytes().to_vec();
     bytes.extend(of.marks.as_bytes());
     bytes.extend(of.waits.as_bytes());
+    bytes.extend(of.changes.as_bytes());
     bytes
 }
 
 fn row(of: &LocationIndex) -> Row {
-    let lengths = [of.checkpoints.len(), of.marks.len(), of.waits.len()];
-    let [a, b, c] = lengths.map(|length| length as i64);
+    let lengths = [
+        of.checkpoints.len(),
+        of.marks.len(),
+        of.waits.len(),
+        of.changes.len(),
+    ];
+    let [a, b, c, d] = lengths.map(|length| length as i64);
     [
         of.measured.0,
         of.measured.1,
         a,
         b,
         c,
+        d,
         xxh3_64(&section(of)) as i64,
     ]
 }
@@ -155,8 +162,9 @@ fn length(row: &Row) -> Option<u64> {
         size_of::<Checkpoint>(),
         size_of::<MarkAt>(),
         size_of::<KeptWait>(),
+        size_of::<ChangeAt>(),
     ];
-    let lengths = row[2..5].iter().zip(sizes);
+    let lengths = row[2..6].iter().zip(sizes);
     let mut lengths =
         lengths.map(|(&count, size)| u64::try_from(count).ok()?.checked_mul(size as u64));
     lengths.try_fold(0u64, |sum, length| sum.checked_add(length?))
@@ -190,7 +198,7 @@ fn read(path: &Path, key: Key, (own, all): (&Range<usize>, usize)) -> Option<Ind
     for (row, &length) in rows[own.clone()].iter().zip(&lengths[own.clone()]) {
         let mut bytes = vec![0; usize::try_from(length).ok()?];
         file.read_exact(&mut bytes).ok()?;
-        if row[5] != xxh3_64(&bytes) as i64 {
+        if row[6] != xxh3_64(&bytes) as i64 {
             return None;
         }
         let mut body = &bytes[..];
@@ -199,6 +207,7 @@ fn read(path: &Path, key: Key, (own, all): (&Range<usize>, usize)) -> Option<Ind
             checkpoints: entries::<Checkpoint>(&mut body, row[2])?,
             marks: entries::<MarkAt>(&mut body, row[3])?,
             waits: entries::<KeptWait>(&mut body, row[4])?,
+            changes: entries::<ChangeAt>(&mut body, row[5])?,
         });
     }
     Some(index)
@@ -226,6 +235,7 @@ mod tests {
             checkpoints: vec![Checkpoint::default(); number as usize],
             marks: vec![MarkAt::default()],
             waits: vec![KeptWait::default(); 2],
+            changes: vec![ChangeAt::default(); number as usize / 5],
         };
         let index = Index {
             locations: vec![of(3), of(5)],

@@ -45,6 +45,8 @@ pub struct LocationIndex {
     pub marks: Vec<MarkAt>,
     /// The longest waits, ascending by when they began.
     pub waits: Vec<KeptWait>,
+    /// The first changes of what is recorded, ascending.
+    pub changes: Vec<ChangeAt>,
 }
 
 /// Sums of a location from start-up to a moment, ns.
@@ -59,6 +61,18 @@ pub struct Checkpoint {
     pub inside: [i64; KINDS],
     /// Time lost by waiting.
     pub waiting: i64,
+}
+
+/// A change of what is recorded, that the user asked for.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct ChangeAt {
+    /// When, ns.
+    pub time: i64,
+    /// What, see [`Change::of`](laggard_trace::Change::of).
+    pub parameter: i64,
 }
 
 /// A [`Mark`], and when its first call was entered.

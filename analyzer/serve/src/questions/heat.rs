@@ -1,6 +1,6 @@
 //! Shares of a kind of time, by locations and time.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_overlay::filters::Sum;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Asked, seconds};
 use crate::share::Share;
-use crate::spending::{NAMES, borders, times};
+use crate::spending::{borders, kind_of_time, times};
 
 /// Most cells of a map: a byte each.
 const CELLS: usize = 1 << 16;
@@ -29,7 +29,7 @@ pub struct Heat {
     pub first: Option<usize>,
     /// Last location.
     pub last: Option<usize>,
-    /// Kind of time: one of [`NAMES`].
+    /// Kind of time: one of [`NAMES`](crate::spending::NAMES).
     pub metric: String,
     /// Cells in a row.
     pub width: usize,
@@ -45,11 +45,6 @@ impl Heat {
         let rows = locations.div_ceil(in_row).max(1);
         (self.width.clamp(1, CELLS / rows), in_row)
     }
-
-    fn metric(&self) -> Result<usize> {
-        let found = NAMES.iter().position(|name| *name == self.metric);
-        found.with_context(|| format!("metric is one of {}", NAMES.join(", ")))
-    }
 }
 
 impl Asked for Heat {
@@ -59,7 +54,7 @@ impl Asked for Heat {
     fn part(&self, share: &Share, stop: &Stop) -> Result<Vec<Sum>> {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
-        let metric = self.metric()?;
+        let metric = kind_of_time(&self.metric)?;
         let (width, in_row) = self.shape(chosen.len());
         let borders = borders(stretch, width);
         let own = share.own(&chosen).into_par_iter();

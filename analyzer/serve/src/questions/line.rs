@@ -15,18 +15,14 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, seconds, short};
+use super::{Asked, LOCATIONS, PARTS, seconds, short};
 use crate::index::{KeptWait, counts, kind};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, borders, calls as calls_of, times};
 
-/// Most locations of a time line.
-const LOCATIONS: usize = 64;
 /// Most calls that are told one by one, and most waits, of all locations together.
 const CALLS: usize = 1200;
 const WAITS: usize = 200;
-/// Most parts of all locations together: a byte for each kind of time.
-const PARTS: usize = 12_000;
 
 /// A time line of some locations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -2,13 +2,17 @@
 //! up to the head, and the head makes the answer of them.
 
 mod call;
+mod changes;
 mod heat;
 mod line;
 mod matrix;
 mod meanwhile;
 mod overview;
+mod path;
 mod selection;
+mod topology;
 mod tree;
+mod what_if;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +28,10 @@ use crate::share::Share;
 
 /// No answer is larger, bytes.
 pub const LARGEST: usize = 100_000;
+/// Most locations of a time line.
+const LOCATIONS: usize = 64;
+/// Most parts of all of them together: a byte for each kind of time.
+const PARTS: usize = 12_000;
 /// Rows of who is missing.
 const ROWS: usize = 8;
 /// Ranges of ranks in a text.
@@ -39,16 +47,24 @@ pub enum Question {
     Heat(heat::Heat),
     /// What locations did, call by call where these are few.
     Line(line::Line),
+    /// Where the critical path is.
+    Path(path::Path),
     /// Sums of a stretch of time and some locations.
     Selection(selection::Selection),
     /// All about one call.
     Call(call::Call),
+    /// Changes of what is recorded.
+    Changes(changes::Changes),
     /// What a location waited for while somebody waited for it.
     Meanwhile(meanwhile::Meanwhile),
     /// A metric by place in the program, and by ranks.
     Tree(tree::Tree),
     /// Who sends whom, and who waits for whom.
     Matrix(matrix::Matrix),
+    /// A kind of time, by place in a grid of ranks.
+    Topology(topology::Topology),
+    /// How long the run would take with a change.
+    WhatIf(what_if::WhatIf),
 }
 
 /// A kind of question.
@@ -76,9 +92,13 @@ macro_rules! with {
             Question::Line($asked) => $result,
             Question::Selection($asked) => $result,
             Question::Call($asked) => $result,
+            Question::Changes($asked) => $result,
             Question::Meanwhile($asked) => $result,
             Question::Tree($asked) => $result,
             Question::Matrix($asked) => $result,
+            Question::Path($asked) => $result,
+            Question::Topology($asked) => $result,
+            Question::WhatIf($asked) => $result,
         }
     };
 }
@@ -92,9 +112,13 @@ impl Question {
             Question::Line(_) => "line",
             Question::Selection(_) => "selection",
             Question::Call(_) => "call",
+            Question::Changes(_) => "changes",
             Question::Meanwhile(_) => "meanwhile",
             Question::Tree(_) => "tree",
             Question::Matrix(_) => "matrix",
+            Question::Path(_) => "path",
+            Question::Topology(_) => "topology",
+            Question::WhatIf(_) => "what_if",
         }
     }
 

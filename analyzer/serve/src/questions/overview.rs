@@ -7,7 +7,7 @@ use laggard_report::words;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, seconds, short};
+use super::{Asked, seconds, short, what_if};
 use crate::share::Share;
 use crate::spending::NAMES;
 
@@ -54,6 +54,8 @@ impl Asked for Overview {
                 "rank": root.ranks.first().map(|one| one.rank),
                 "severity_s": root.severity_s,
                 "percent": root.percent,
+                "can_go": laggard_whatif::can_be_told(root),
+                "gain_s": root.gain_s,
             })
         });
         let run = &report.run;
@@ -70,6 +72,7 @@ impl Asked for Overview {
             "findings": findings.collect::<Vec<_>>(),
             "findings_in_report": report.bottlenecks.len(),
             "root_causes": roots.collect::<Vec<_>>(),
+            "no_what_if": what_if::refused(share),
             "root_causes_in_report": report.root_causes.as_ref().map(Vec::len),
         }))
     }

@@ -10,6 +10,7 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls;
 use laggard_trace::flags;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,6 +33,9 @@ pub struct Selection {
     pub first: Option<usize>,
     /// Last location.
     pub last: Option<usize>,
+    /// Calls of which the name, or a frame of the call path, has this text; all calls.
+    #[serde(default)]
+    pub functions: String,
 }
 
 /// Sums of some locations.
@@ -40,12 +44,33 @@ pub struct Sums {
     times: Times,
     /// Locations whose single calls are not read.
     unread: u64,
-    /// Calls, ns and bytes by call and place.
-    profile: BTreeMap<(String, String), (u64, i64, u64)>,
+    /// Locations of which only the longest waits are known.
+    unknown: u64,
+    /// By call and place.
+    profile: BTreeMap<(String, String), Row>,
     /// How long single calls took, ns.
     durations: Histogram,
     /// The longest waits: time lost, location, since, pattern, late rank.
     waits: Vec<(Reverse<i64>, u32, i64, u32, u32)>,
+}
+
+/// What calls of one name at one place add up to. ns
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Row {
+    calls: u64,
+    time: i64,
+    /// Part of that time.
+    waiting: i64,
+    bytes: u64,
+}
+
+impl Filter for Row {
+    fn merge(&mut self, other: Row) {
+        self.calls += other.calls;
+        self.time += other.time;
+        self.waiting += other.waiting;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
 }
 
 impl Filter for Sums {
@@ -53,12 +78,8 @@ impl Filter for Sums {
         let times = self.times.iter_mut().zip(other.times);
         times.for_each(|(sum, part)| *sum += part);
         self.unread += other.unread;
-        for (key, (calls, ns, bytes)) in other.profile {
-            let sum = self.profile.entry(key).or_default();
-            sum.0 += calls;
-            sum.1 += ns;
-            sum.2 = sum.2.saturating_add(bytes);
-        }
+        self.unknown += other.unknown;
+        Filter::merge(&mut self.profile, other.profile);
         self.durations.merge(other.durations);
         self.waits.extend(other.waits);
         self.waits.sort_unstable();
@@ -66,12 +87,13 @@ impl Filter for Sums {
     }
 }
 
-impl Sums {
-    fn of(
+impl Selection {
+    /// The sums of an own location; `among` are asked about in all.
+    fn sums(
+        &self,
         share: &Share,
         at: usize,
-        stretch: (i64, i64),
-        among: usize,
+        (stretch, among): ((i64, i64), usize),
         stop: &Stop,
     ) -> Result<Sums> {
         let index = share.index_of(at);
@@ -87,38 +109,76 @@ impl Sums {
                 wait.late_rank,
             )
         };
-        sums.waits = index.waits(stretch).map(row).collect();
-        sums.waits.sort_unstable();
-        sums.waits.truncate(ROWS);
+        let longest = |waits: &mut Vec<_>| {
+            waits.sort_unstable();
+            waits.truncate(ROWS);
+        };
         if !is_exact(share, at, stretch, among) {
             sums.unread = 1;
+            if self.functions.is_empty() {
+                sums.waits = index.waits(stretch).map(row).collect();
+                longest(&mut sums.waits);
+            }
             return Ok(sums);
         }
-        let mut of: BTreeMap<(u16, u32), (u64, i64, u64)> = BTreeMap::new();
+        sums.unknown = u64::from(!index.has_all_waits());
+        // Of the calls by their enters: of several at one moment, the others have none.
+        let mut waits: FxHashMap<i64, Vec<&KeptWait>> = FxHashMap::default();
+        for wait in index.waits(stretch) {
+            waits.entry(wait.enter).or_default().push(wait);
+        }
+        let mut of: FxHashMap<(u16, u32), Option<Row>> = FxHashMap::default();
         calls_of(share, at, stretch, stop, |call| {
-            if counts(call.call, call.has(flags::PART)) {
-                let within = overlap((call.enter, call.leave), stretch);
-                let sum = of
-                    .entry((call.signature.operation, call.call_path))
-                    .or_default();
-                sum.0 += u64::from(call.calls);
-                sums.durations.add((call.leave - call.enter).max(0) as u64);
-                sum.1 += scaled(call.inside, within, call.leave - call.enter);
-                let bytes = call.send.bytes.saturating_add(call.receive.bytes);
-                sum.2 = sum.2.saturating_add(bytes);
+            let is_part = call.has(flags::PART);
+            if !counts(call.call, false) {
+                return;
             }
+            let key = (call.signature.operation, call.call_path);
+            let known = of.entry(key);
+            let known = known.or_insert_with(|| self.has(share, key).then(Row::default));
+            let Some(sum) = known else { return };
+            let bytes = call.send.bytes.saturating_add(call.receive.bytes);
+            if is_part {
+                // One of the messages of a call, which follows.
+                sum.bytes = sum.bytes.saturating_add(bytes);
+                return;
+            }
+            sums.durations.add((call.leave - call.enter).max(0) as u64);
+            // As all shares of a report: what start-up and shut-down take is not counted.
+            let own = (
+                call.enter.max(index.measured.0),
+                call.leave.min(index.measured.1),
+            );
+            let mut row_of = Row {
+                calls: call.calls.into(),
+                time: scaled(call.inside, overlap(own, stretch), call.leave - call.enter),
+                waiting: 0,
+                bytes,
+            };
+            for wait in waits.remove(&call.enter).unwrap_or_default() {
+                let lost = (wait.since, wait.since.saturating_add(wait.lost));
+                row_of.waiting += overlap(lost, stretch);
+                sums.waits.push(row(wait));
+            }
+            sum.merge(row_of);
         })?;
-        for ((call, path), one) in of {
+        longest(&mut sums.waits);
+        for ((call, path), sum) in of {
             let place = share.events().call_paths[path as usize].short();
-            let sum = sums
-                .profile
-                .entry((calls::name(call).to_owned(), place))
-                .or_default();
-            sum.0 += one.0;
-            sum.1 += one.1;
-            sum.2 = sum.2.saturating_add(one.2);
+            let of = sums.profile.entry((calls::name(call).to_owned(), place));
+            if let Some(sum) = sum {
+                of.or_default().merge(sum);
+            }
         }
         Ok(sums)
+    }
+
+    /// Whether calls of this name and call path are chosen.
+    fn has(&self, share: &Share, (call, path): (u16, u32)) -> bool {
+        let wanted = self.functions.to_lowercase();
+        let is_it = |text: &str| text.to_lowercase().contains(&wanted);
+        let place = &share.events().call_paths[path as usize].place;
+        is_it(calls::name(call)) || place.callpath.iter().any(|frame| is_it(frame))
     }
 }
 
@@ -129,7 +189,7 @@ impl Asked for Selection {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
         let own = share.own(&chosen).into_par_iter();
-        let sums = own.map(|at| Sums::of(share, at, stretch, chosen.len(), stop));
+        let sums = own.map(|at| self.sums(share, at, (stretch, chosen.len()), stop));
         sums.try_reduce(Sums::default, |mut one, other| {
             one.merge(other);
             Ok(one)
@@ -143,12 +203,12 @@ impl Asked for Selection {
         let times: BTreeMap<_, _> = times.map(|(name, ns)| (*name, seconds(ns))).collect();
         let mut profile: Vec<_> = sums.profile.into_iter().collect();
         let rows = profile.len();
-        profile.sort_by(|(a, (_, ns, _)), (b, (_, other, _))| (other, a).cmp(&(ns, b)));
+        profile.sort_by(|(a, row), (b, other)| (other.time, a).cmp(&(row.time, b)));
         profile.truncate(ROWS);
-        let profile = profile.iter().map(|((call, place), (calls, ns, bytes))| {
+        let profile = profile.iter().map(|((call, place), row)| {
             json!({
-                "call": call, "place": short(place), "calls": calls,
-                "time_s": seconds(*ns), "bytes": bytes,
+                "call": call, "place": short(place), "calls": row.calls,
+                "time_s": seconds(row.time), "waiting_s": seconds(row.waiting), "bytes": row.bytes,
             })
         });
         let waits = sums.waits.iter().map(|(lost, at, since, pattern, late)| {
@@ -173,6 +233,7 @@ impl Asked for Selection {
             "locations": chosen.len(),
             "times_s": times,
             "unread_locations": sums.unread,
+            "unknown_waits": sums.unknown,
             "profile": profile.collect::<Vec<_>>(),
             "profile_rows": rows,
             "waits": waits.collect::<Vec<_>>(),

@@ -43,7 +43,7 @@ pub async fn check(State(server): State<Arc<Server>>, request: Request, next: Ne
     let given = request.uri().path().split('/').nth(1).unwrap_or_default();
     let mut response = if !same(given, &server.token) {
         StatusCode::NOT_FOUND.into_response()
-    } else if !is_from_here(request.headers(), server.has_port) {
+    } else if !is_from_here(request.headers(), server.has_port, &server.hosts) {
         StatusCode::FORBIDDEN.into_response()
     } else {
         server.touch();
@@ -56,10 +56,13 @@ pub async fn check(State(server): State<Arc<Server>>, request: Request, next: Ne
     response
 }
 
-/// Whether a page of this server asks, and no other program on its behalf.
-pub fn is_of_a_page(headers: &HeaderMap) -> bool {
+/// Whether a page of this server sends JSON, and no other program on its behalf: forms of other pages can
+/// send neither this type nor this origin.
+pub fn is_json_of_a_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes() == b"application/json");
     // Who has passed `check` has no foreign one.
-    headers.contains_key(header::ORIGIN)
+    is_json && headers.contains_key(header::ORIGIN)
 }
 
 /// Whether two texts are the same. Takes as long for each text of the same length.
@@ -68,8 +71,9 @@ fn same(given: &str, token: &str) -> bool {
     given.len() == token.len() && pairs.fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// Whether the browser asked for this machine by its own name, and a page of the same origin asks.
-fn is_from_here(headers: &HeaderMap, has_port: bool) -> bool {
+/// Whether the browser asked for this machine by its own name, or one of `hosts`, and a page of the same
+/// origin asks.
+fn is_from_here(headers: &HeaderMap, has_port: bool, hosts: &[String]) -> bool {
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let Some(host) = text(header::HOST) else {
         return false;
@@ -79,7 +83,8 @@ fn is_from_here(headers: &HeaderMap, has_port: bool) -> bool {
         _ => host,
     };
     // A proxy before a socket has its own names.
-    let is_known = !has_port || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let mut known = NAMES.into_iter().chain(hosts.iter().map(String::as_str));
+    let is_known = !has_port || known.any(|known| name.eq_ignore_ascii_case(known));
     let is_own = |origin: &str| {
         let origin = origin
             .strip_prefix("http://")
@@ -101,8 +106,19 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
             }
-            is_from_here(&headers, has_port)
+            is_from_here(&headers, has_port, &["Proxy.example.org".to_owned()])
         };
+        assert!(passes(
+            "proxy.example.org",
+            Some("https://proxy.example.org"),
+            true
+        ));
+        assert!(!passes(
+            "proxy.example.org",
+            Some("https://127.0.0.1"),
+            true
+        ));
+        assert!(!passes("example.org", None, true));
         assert!(passes("127.0.0.1:8000", None, true));
         assert!(passes(
             "localhost:1234",
@@ -125,7 +141,7 @@ mod tests {
             Some("https://example.org"),
             false
         ));
-        assert!(!is_from_here(&HeaderMap::new(), true));
+        assert!(!is_from_here(&HeaderMap::new(), true, &[]));
     }
 
     #[test]

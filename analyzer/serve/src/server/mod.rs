@@ -4,6 +4,7 @@ mod guard;
 mod page;
 mod socket;
 mod steering;
+mod table;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::{get, post};
 use laggard_overlay::{Head, Linked, Members, Stream, Wait, node};
@@ -32,6 +34,8 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct Options {
     /// Port of 127.0.0.1; 0 = any that is free.
     pub port: u16,
+    /// Names, beside those of this machine, by which browsers may ask for the port: those of a proxy.
+    pub hosts: Vec<String>,
     /// A Unix socket in place of a port.
     pub socket: Option<PathBuf>,
     /// End after this long without clients.
@@ -55,6 +59,8 @@ pub struct Server {
     token: String,
     /// Whether clients come by a port, so that a browser may be led here by a foreign name.
     has_port: bool,
+    /// … but these.
+    hosts: Vec<String>,
     steers: Option<PathBuf>,
     clients: Arc<Semaphore>,
     /// Questions that are worked on at a time.
@@ -135,6 +141,7 @@ async fn run(
         head,
         token: guard::token()?,
         has_port: options.socket.is_none(),
+        hosts: options.hosts.clone(),
         steers: options.steers.clone(),
         clients: Arc::new(Semaphore::new(CLIENTS)),
         work: Arc::new(Semaphore::new(rayon::current_num_threads().max(2))),
@@ -145,6 +152,10 @@ async fn run(
         .route("/{token}/", get(page::start))
         .route("/{token}/ask", get(socket::upgrade))
         .route("/{token}/steer", post(steering::steer))
+        .route(
+            "/{token}/parquet",
+            post(table::table).layer(DefaultBodyLimit::max(table::LARGEST)),
+        )
         .route("/{token}/{file}", get(page::file))
         .layer(middleware::from_fn_with_state(server.clone(), guard::check))
         .with_state(server.clone());

@@ -9,7 +9,7 @@ const START: &str = include_str!("../client/index.html");
 const STYLE: &str = include_str!("../client/style.css");
 
 /// The modules of the page.
-const MODULES: [(&str, &str); 14] = [
+const MODULES: [(&str, &str); 17] = [
     ("main.js", include_str!("../client/main.js")),
     ("connection.js", include_str!("../client/connection.js")),
     ("state.js", include_str!("../client/state.js")),
@@ -20,10 +20,13 @@ const MODULES: [(&str, &str); 14] = [
     ("steer.js", include_str!("../client/steer.js")),
     ("chain.js", include_str!("../client/chain.js")),
     ("matrix.js", include_str!("../client/matrix.js")),
+    ("path.js", include_str!("../client/path.js")),
     ("pen.js", include_str!("../client/pen.js")),
     ("save.js", include_str!("../client/save.js")),
     ("tree.js", include_str!("../client/tree.js")),
     ("tables.js", include_str!("../client/tables.js")),
+    ("topology.js", include_str!("../client/topology.js")),
+    ("whatif.js", include_str!("../client/whatif.js")),
 ];
 
 /// The page itself.

@@ -19,10 +19,7 @@ pub async fn steer(State(server): State<Arc<Server>>, headers: HeaderMap, body: 
     let Some(directory) = server.steers.clone() else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    // Forms of other pages can send neither this type nor this origin.
-    let kind = headers.get(header::CONTENT_TYPE);
-    let is_json = kind.is_some_and(|kind| kind.as_bytes() == b"application/json");
-    if !is_json || !guard::is_of_a_page(&headers) {
+    if !guard::is_json_of_a_page(&headers) {
         return StatusCode::FORBIDDEN.into_response();
     }
     if body.len() > LARGEST {

@@ -1,0 +1,269 @@
+//! What ranks spent their time on, where they are in a Cartesian communicator.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use laggard_overlay::{Filter, Stop};
+use laggard_trace::{Dimension, Grid};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Asked, seconds, short};
+use crate::share::Share;
+use crate::spending::{NAMES, kind_of_time, times};
+
+/// Communicators that are listed, the largest first.
+const LISTED: usize = 32;
+/// Most places that are told: successive ones along a dimension share one in larger grids.
+const PLACES: u64 = 1600;
+/// Dimensions of a grid that are told.
+const DIMENSIONS: usize = 16;
+
+/// A kind of time, by place in a grid.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Topology {
+    /// The communicator, as the answer without one lists it.
+    pub communicator: Option<String>,
+    /// Kind of time: one of [`NAMES`].
+    pub metric: String,
+    /// From when on; from the start.
+    pub from_s: Option<f64>,
+    /// Until when; to the end.
+    pub until_s: Option<f64>,
+}
+
+/// The communicators that some ranks are in, and what they spent in one of them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Grids {
+    /// By size and id.
+    listed: BTreeMap<(Reverse<u64>, u64), Shape>,
+    /// By number of the place.
+    places: BTreeMap<u64, Place>,
+}
+
+/// A grid: its name, and size and periodicity of its dimensions.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Shape {
+    name: String,
+    dimensions: Vec<(u32, bool)>,
+}
+
+/// The ranks at a place: the first one and its first location, how many, and their time, ns.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Place {
+    first: u32,
+    location: usize,
+    ranks: u64,
+    time: i64,
+}
+
+impl Filter for Place {
+    fn merge(&mut self, other: Place) {
+        self.first = self.first.min(other.first);
+        self.location = self.location.min(other.location);
+        self.ranks += other.ranks;
+        self.time += other.time;
+    }
+}
+
+impl Filter for Grids {
+    fn merge(&mut self, other: Grids) {
+        for (key, shape) in other.listed {
+            let known = self.listed.entry(key).or_insert_with(|| shape.clone());
+            // Whoever had not heard of a name yet.
+            if known.name.is_empty() {
+                known.name = shape.name;
+            }
+        }
+        while self.listed.len() > LISTED {
+            self.listed.pop_last();
+        }
+        Filter::merge(&mut self.places, other.places);
+    }
+}
+
+impl Shape {
+    fn of(grid: &Grid, name: String) -> Shape {
+        let dimensions = grid.dimensions.iter();
+        Shape {
+            name,
+            dimensions: dimensions.map(|one| (one.size, one.is_periodic)).collect(),
+        }
+    }
+
+    fn size(&self) -> u64 {
+        let sizes = self.dimensions.iter().map(|one| u64::from(one.0));
+        sizes.fold(1, u64::saturating_mul)
+    }
+
+    /// How many successive coordinates share one, by dimension.
+    fn shared(&self) -> Vec<u32> {
+        let mut shared = vec![1; self.dimensions.len()];
+        loop {
+            let told = self.told(&shared);
+            let places = told
+                .iter()
+                .fold(1u64, |all, &one| all.saturating_mul(one.into()));
+            let Some((longest, _)) = told
+                .iter()
+                .enumerate()
+                .max_by_key(|one| (one.1, Reverse(one.0)))
+            else {
+                return shared;
+            };
+            if places <= PLACES {
+                return shared;
+            }
+            shared[longest] *= 2;
+        }
+    }
+
+    /// The size of each dimension then.
+    fn told(&self, shared: &[u32]) -> Vec<u32> {
+        let pairs = self.dimensions.iter().zip(shared);
+        pairs.map(|(one, shared)| one.0.div_ceil(*shared)).collect()
+    }
+}
+
+/// The number of a place: the last dimension counts first, as MPI numbers ranks of a grid.
+fn number(dimensions: &[Dimension], told: &[u32], shared: &[u32]) -> u64 {
+    let along = dimensions.iter().zip(told).zip(shared);
+    along.fold(0, |number, ((one, size), shared)| {
+        number * u64::from(*size) + u64::from(one.coordinate / shared)
+    })
+}
+
+impl Topology {
+    fn chosen(&self) -> Result<Option<u64>> {
+        let id = self.communicator.as_deref();
+        let id = id.map(|text| u64::from_str_radix(text, 16)).transpose();
+        id.context("communicator is one of those in the answer without it")
+    }
+}
+
+/// What a location knows of itself in grids.
+fn grids(share: &Share, at: usize) -> impl Iterator<Item = (&Grid, usize)> {
+    let own = at - share.events().first;
+    let grids = share.events().grids(own).iter();
+    grids.map(move |grid| (grid, own))
+}
+
+impl Asked for Topology {
+    type Part = Grids;
+
+    fn part(&self, share: &Share, stop: &Stop) -> Result<Grids> {
+        let chosen = self.chosen()?;
+        let stretch = share.stretch(self.from_s, self.until_s)?;
+        let metric = kind_of_time(&self.metric)?;
+        let own = share.own(&(0..share.locations()));
+        let mut found = Grids::default();
+        // By rank: where it is in the chosen one. Threads of a rank are at one agent.
+        let mut placed: BTreeMap<u32, u64> = BTreeMap::new();
+        for at in own.clone() {
+            stop.check()?;
+            for (grid, own) in grids(share, at).filter(|one| one.0.dimensions.len() <= DIMENSIONS) {
+                let name = share.events().communicator_name(own, grid.communicator);
+                let shape = Shape::of(grid, name);
+                if chosen == Some(grid.communicator) {
+                    let shared = shape.shared();
+                    let place = number(&grid.dimensions, &shape.told(&shared), &shared);
+                    placed.insert(share.placed(at).rank, place);
+                }
+                let key = (Reverse(shape.size()), grid.communicator);
+                let listed = BTreeMap::from([(key, shape)]);
+                found.merge(Grids {
+                    listed,
+                    ..Grids::default()
+                });
+            }
+        }
+        let locations = share.locations();
+        let own = own.into_par_iter().filter_map(|at| {
+            let rank = share.placed(at).rank;
+            Some((at, rank, *placed.get(&rank)?))
+        });
+        let spent = own.map(|(at, rank, place)| {
+            let spent = times(share, at, &[stretch.0, stretch.1], locations, stop)?;
+            let place_of = Place {
+                first: rank,
+                location: at,
+                ranks: u64::from(share.placed(at).thread == 0),
+                time: spent.first().map_or(0, |times| times[metric]),
+            };
+            Ok((place, place_of))
+        });
+        for (place, spent) in spent.collect::<Result<Vec<_>>>()? {
+            Filter::merge(&mut found.places, BTreeMap::from([(place, spent)]));
+        }
+        Ok(found)
+    }
+
+    fn answer(&self, _: &Share, found: Grids) -> Result<Value> {
+        let chosen = self.chosen()?;
+        let dimensions = |shape: &Shape| -> Vec<Value> {
+            let all = shape.dimensions.iter();
+            all.map(|one| json!([one.0, one.1])).collect()
+        };
+        let listed = found.listed.iter().map(|((size, id), shape)| {
+            json!({
+                "id": format!("{id:x}"), "name": short(&shape.name), "ranks": size.0,
+                "dimensions": dimensions(shape),
+            })
+        });
+        let shape = found.listed.iter().find(|((_, id), _)| chosen == Some(*id));
+        let shape = shape.map(|(_, shape)| {
+            let shared = shape.shared();
+            json!({"told": shape.told(&shared), "shared": shared})
+        });
+        let places = found.places.iter();
+        let places = places.map(|(number, place)| {
+            json!([
+                number,
+                place.location,
+                place.first,
+                place.ranks,
+                seconds(place.time)
+            ])
+        });
+        Ok(json!({
+            "metric": self.metric,
+            "metrics": NAMES,
+            "communicators": listed.collect::<Vec<_>>(),
+            "shape": shape,
+            "places": places.collect::<Vec<_>>(),
+            "total_s": seconds(found.places.values().map(|place| place.time).sum()),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_grids_share_places() {
+        let shape = |sizes: &[u32]| Shape {
+            dimensions: sizes.iter().map(|&size| (size, false)).collect(),
+            ..Shape::default()
+        };
+        assert_eq!(shape(&[4, 2]).shared(), [1, 1]);
+        assert_eq!(shape(&[]).shared(), [1u32; 0]);
+        let large = shape(&[256, 64, 1]);
+        assert_eq!(large.shared(), [8, 2, 1]);
+        assert_eq!(large.told(&large.shared()), [32, 32, 1]);
+        let odd = shape(&[u32::MAX, 3]);
+        assert!(odd.told(&odd.shared()).iter().product::<u32>() <= 1600);
+        let at = |size, coordinate| Dimension {
+            size,
+            is_periodic: false,
+            coordinate,
+        };
+        assert_eq!(number(&[at(4, 2), at(3, 1)], &[4, 3], &[1, 1]), 7);
+        assert_eq!(
+            number(&[at(256, 255), at(64, 5)], &[32, 32], &[8, 2]),
+            31 * 32 + 2
+        );
+    }
+}

@@ -1,0 +1,342 @@
+//! Views of a selection, of the critical path, of a change, and of grids.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use laggard_comm::Serial;
+use laggard_engine::events::Events;
+use laggard_overlay::{Stop, Work};
+use laggard_serve::Share;
+use laggard_trace::calls::number;
+use laggard_trace::calls::user::STEER;
+use laggard_trace::{Change, Detail, Signature};
+use laggard_whatif::{Scenario, predict};
+use serde_json::{Value, json};
+
+use super::support::{finalize, init, ranks};
+use super::{RANKS, US, answers, asked, is_under_way, packed, same, share, write};
+
+/// The answer to a question about the critical path.
+fn path(share: &Share, question: &Value) -> Value {
+    loop {
+        let answer = asked(share, question.clone()).unwrap();
+        if !is_under_way(&answer) {
+            return answer;
+        }
+    }
+}
+
+/// Calls in a selection of all of the run have the time and the waiting that the report has for them.
+#[test]
+fn a_selection_of_all_is_the_profile_of_the_report() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let all = asked(&share, json!({"ask": "selection"})).unwrap();
+    let rows = all["profile"].as_array().unwrap();
+    let nodes = &share.report().unwrap().call_tree.as_ref().unwrap().nodes;
+    let sum = |name: &str, of: &dyn Fn(&laggard_report::CallNode) -> f64| -> f64 {
+        let found = nodes
+            .iter()
+            .filter(|node| node.kind == "call" && node.name == name);
+        found.map(of).sum()
+    };
+    assert_eq!(all["unknown_waits"], 0);
+    assert_eq!(rows.len(), 5);
+    // Start-up takes no time, and is no node.
+    let rows: Vec<&Value> = rows.iter().filter(|row| row["time_s"] != 0.0).collect();
+    for row in &rows {
+        let name = row["call"].as_str().unwrap();
+        same(
+            &row["calls"],
+            sum(name, &|node| node.calls.exclusive as f64),
+        );
+        same(
+            &row["waiting_s"],
+            sum(name, &|node| node.waiting_s.exclusive),
+        );
+        same(&row["time_s"], sum(name, &|node| node.time_s.exclusive));
+    }
+    let waiting: f64 = rows
+        .iter()
+        .map(|row| row["waiting_s"].as_f64().unwrap())
+        .sum();
+    assert!(waiting > 0.01);
+    same(&all["times_s"]["waiting"], waiting);
+    // Parts of it by function, and by time.
+    let of = |question: Value| asked(&share, question).unwrap();
+    let some = of(json!({"ask": "selection", "functions": "RECV"}));
+    let expected = rows.iter().copied().filter(|row| row["call"] == "MPI_Recv");
+    assert!(some["profile"].as_array().unwrap().iter().eq(expected));
+    assert_eq!(
+        some["durations_s"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row[2].as_u64().unwrap())
+            .sum::<u64>(),
+        2800
+    );
+    assert_eq!(
+        of(json!({"ask": "selection", "functions": "nobody"}))["profile"],
+        json!([])
+    );
+    let early = of(json!({"ask": "selection", "functions": "recv", "until_s": 0.035}));
+    let late = of(json!({"ask": "selection", "functions": "recv", "from_s": 0.035}));
+    for key in ["waiting_s", "time_s"] {
+        let value = |answer: &Value| answer["profile"][0][key].as_f64().unwrap();
+        assert!(value(&early) > 0.3 * value(&some) && value(&late) > 0.3 * value(&some));
+        assert!((value(&early) + value(&late) - value(&some)).abs() < 1e-7);
+    }
+}
+
+/// Two ranks in turn compute 10 us and send: the other one waits. The path changes the rank 4,000 times.
+fn to_and_fro(directory: &Path) {
+    let mut all = ranks(2);
+    for calls in &mut all {
+        calls.call(1, init(), 0, 10 * US);
+    }
+    for half in 0..4000 {
+        let begin = (10 + 11 * half) * US;
+        let (from, to) = ((half % 2) as usize, ((half + 1) % 2) as usize);
+        all[from].send(10, to as i32, 5, begin + 10 * US, begin + 11 * US);
+        all[to].recv(20, from as i32, 5, begin + US, begin + 11 * US);
+    }
+    for calls in &mut all {
+        calls.call(40, finalize(), 50_000 * US, 50_010 * US);
+        calls.write(directory);
+    }
+}
+
+/// The path of a time line is that of the report and of exports, however it is told.
+#[test]
+fn the_critical_path_is_that_of_the_report() {
+    let trace = tempfile::tempdir().unwrap();
+    to_and_fro(trace.path());
+    let share = share(trace.path());
+    let report = share.report().unwrap().critical_path.as_ref().unwrap();
+    let all = path(&share, &json!({"ask": "path", "width": 700}));
+    let mut startup = report.startup_s;
+    for (at, lane) in all["lanes"].as_array().unwrap().iter().enumerate() {
+        // The report leaves start-up out.
+        let total = lane["total_s"].as_f64().unwrap();
+        let ranks = report.ranks.iter().filter(|one| one.rank == at as u32);
+        startup -= total - ranks.map(|one| one.seconds).sum::<f64>();
+        let parts = STANDARD.decode(lane["parts"].as_str().unwrap()).unwrap();
+        assert_eq!(parts.len(), 700);
+        assert_eq!(parts.iter().any(|&part| part > 0), total > 0.0);
+    }
+    assert!(startup.abs() < 1e-8, "{startup}");
+    let (from, until) = (20_000_000, 22_000_000);
+    let question = json!({"ask": "path", "from_s": 0.02, "until_s": 0.022, "width": 700});
+    let some = path(&share, &question);
+    let mut told: Vec<(i64, i64, i64)> = Vec::new();
+    for (at, lane) in (0..).zip(some["lanes"].as_array().unwrap()) {
+        for stretch in lane["stretches"].as_array().unwrap() {
+            let (begin, lasts) = (stretch[0].as_i64().unwrap(), stretch[1].as_i64().unwrap());
+            told.push((from + begin, from + begin + lasts, at));
+        }
+    }
+    told.sort_unstable();
+    let exported = laggard_export::critical_path(share.events()).unwrap();
+    let exported = exported
+        .iter()
+        .filter(|one| one.from < until && one.until > from);
+    let expected: Vec<(i64, i64, i64)> = exported
+        .map(|one| {
+            (
+                one.from.max(from),
+                one.until.min(until),
+                one.location.into(),
+            )
+        })
+        .collect();
+    assert!(expected.len() > 100, "{}", expected.len());
+    assert_eq!(told, expected);
+}
+
+/// Ten rounds in which rank 2 computes 3 ms, and the others 1 ms, before all meet.
+fn late(directory: &Path) {
+    const MS: u64 = 1_000_000;
+    let mut all = ranks(3);
+    for (rank, calls) in all.iter_mut().enumerate() {
+        calls.call(1, init(), 0, MS);
+        for round in 0..10 {
+            let begin = (1 + 4 * round) * MS;
+            let enter = begin + if rank == 2 { 3 * MS } else { MS };
+            calls.collective(10, number::MPI_Barrier, 0, enter, begin + 4 * MS);
+        }
+        calls.call(40, finalize(), 42 * MS, 43 * MS);
+        calls.write(directory);
+    }
+}
+
+/// What a page is told of a change is what `laggard what-if` says.
+#[test]
+fn a_change_gains_what_is_predicted() {
+    let trace = tempfile::tempdir().unwrap();
+    late(trace.path());
+    let share = share(trace.path());
+    let gain =
+        |changes: &[(&str, &str)]| asked(&share, json!({"ask": "what_if", "changes": changes}));
+    let events = Events::open(trace.path()).unwrap();
+    let mut gains = Vec::new();
+    for changes in [
+        &[("without_cause", "1")][..],
+        &[("without_cause", "1=0.5")],
+        &[("without_cause", "1=0")],
+        &[("without_cause", "1=0.5"), ("network", "latency=0.2")],
+        &[("speed_up", "rank:2=2")],
+    ] {
+        let found = gain(changes).unwrap();
+        let parsed = changes
+            .iter()
+            .map(|(kind, words)| laggard_whatif::Change::parse(kind, words).unwrap());
+        let scenario = Scenario {
+            name: String::new(),
+            changes: parsed.collect(),
+        };
+        let predicted = predict(&events, Some(share.report().unwrap()), &[scenario]).unwrap();
+        let outcome = &predicted.scenarios[0];
+        same(&found["time_s"], outcome.time_s);
+        same(&found["gain_s"], outcome.gain_s);
+        same(&found["gain_percent"], outcome.gain_percent);
+        same(&found["recorded_s"], predicted.recorded.time_s);
+        gains.push(outcome.gain_s);
+    }
+    // Without all of it, rank 2 computes as long as the others, but before the first meeting: that is another one.
+    let ms: Vec<f64> = gains.iter().map(|gain| gain * 1e3).collect();
+    for (gain, expected) in ms.iter().zip([18.0, 9.0, 0.0, 17.0]) {
+        assert!((gain - expected).abs() < 1e-6, "{ms:?}");
+    }
+    let first = share.report().unwrap().root_causes.as_ref().unwrap()[0].gain_s;
+    assert!(first.is_none_or(|first| (first - gains[0]).abs() < 1e-9));
+    // No question names a file, whatever is in it.
+    for wrong in [
+        &[("baseline", "/etc/passwd")][..],
+        &[("without_cause", "99")],
+        &[("without_cause", "1=2")],
+        &[],
+    ] {
+        let error = gain(wrong).unwrap_err().to_string();
+        assert!(!error.contains("passwd"), "{error}");
+    }
+    // Nobody waits for it any more.
+    let (_, packed) =
+        packed(&json!({"ask": "what_if", "changes": [["without_cause", "1"]]})).unwrap();
+    let stop = Stop::default();
+    stop.stop();
+    assert!(share.part(&packed, &stop).is_err());
+    // While a program writes its trace, nothing is replayed.
+    let grows = Share::growing(&Serial, Events::open(trace.path()).unwrap(), None, None).unwrap();
+    let error = asked(
+        &grows,
+        json!({"ask": "what_if", "changes": [["without_cause", "1"]]}),
+    );
+    assert!(error.unwrap_err().to_string().contains("ended"));
+    let nothing = path(&grows, &json!({"ask": "path", "width": 9}));
+    assert!(
+        nothing["why"].as_str().unwrap().contains("ended"),
+        "{nothing}"
+    );
+}
+
+#[test]
+fn ranks_stand_in_their_grid() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let listed = asked(&share, json!({"ask": "topology", "metric": "waiting"})).unwrap();
+    assert_eq!(
+        listed["communicators"],
+        json!([{"id": "77", "name": "", "ranks": 6, "dimensions": [[2, false], [3, true]]}])
+    );
+    assert_eq!(listed["places"], json!([]));
+    let of = |metric: &str| {
+        asked(
+            &share,
+            json!({"ask": "topology", "metric": metric, "communicator": "77"}),
+        )
+        .unwrap()
+    };
+    for metric in ["waiting", "communication"] {
+        let found = of(metric);
+        let locations = &share.report().unwrap().locations;
+        let places = found["places"].as_array().unwrap();
+        assert_eq!(places.len(), RANKS as usize);
+        for (at, (place, location)) in places.iter().zip(locations).enumerate() {
+            assert_eq!(
+                place.as_array().unwrap()[..4],
+                [json!(at), json!(at), json!(at), json!(1)]
+            );
+            let expected = if metric == "waiting" {
+                location.wait_s
+            } else {
+                location.communication_s
+            };
+            same(&place[4], expected);
+        }
+    }
+    let wrong = json!({"ask": "topology", "metric": "waiting", "communicator": "x"});
+    assert!(asked(&share, wrong).is_err());
+    let nobody = json!({"ask": "topology", "metric": "waiting", "communicator": "78"});
+    assert!(asked(&share, nobody).unwrap()["shape"].is_null());
+}
+
+/// What was recorded is told however much is in sight, and where the trace grows.
+#[test]
+fn changes_of_the_recording_are_listed() {
+    let write = |directory: &Path, rounds: u64| {
+        let mut all = ranks(3);
+        for (rank, calls) in (0..).zip(&mut all) {
+            calls.call(1, init(), 0, US);
+            for round in 1..rounds {
+                let at = 100 * round * US + rank;
+                calls.collective(10, number::MPI_Barrier, 0, at, 100 * round * US + 5 * US);
+                // Each rank hears of it in its next round.
+                if round % 1000 == 500 + rank {
+                    let detail = [Detail::Paused, Detail::Trace][round as usize / 1000 % 2];
+                    let change = Signature {
+                        operation: STEER,
+                        parameter: Change::Detail(Some(detail)).parameter(),
+                        ..Signature::default()
+                    };
+                    calls.call(50, change, at + 6 * US, at + 6 * US);
+                }
+            }
+            calls.call(40, finalize(), 100 * rounds * US, (100 * rounds + 1) * US);
+            calls.write(directory);
+        }
+    };
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path(), 2000);
+    let all = json!({"ask": "changes"});
+    let some = json!({"ask": "changes", "from_s": 0.1, "first": 1, "last": 1});
+    let questions = [all.clone(), some];
+    let told = answers(1, trace.path(), &questions);
+    assert_eq!(told[0]["count"], 6);
+    let first = &told[0]["changes"][0];
+    assert_eq!(
+        (&first["rank"], &first["change"]),
+        (&json!(0), &json!("paused"))
+    );
+    same(&first["at_s"], 0.050_006);
+    let row = &told[1]["changes"][0];
+    assert_eq!((&row["rank"], &row["change"]), (&json!(1), &json!("trace")));
+    assert_eq!(told[1]["count"], 1);
+    for agents in [2, 3] {
+        assert_eq!(answers(agents, trace.path(), &questions), told);
+    }
+    // The index of a shorter trace goes on.
+    let grown = |trace: &Path, before: Option<&Share>| {
+        let events = Events::open(trace).unwrap();
+        Share::growing(&Serial, events, None, before).unwrap()
+    };
+    let short = tempfile::tempdir().unwrap();
+    write(short.path(), 1200);
+    let before = grown(short.path(), None);
+    assert_eq!(asked(&before, all.clone()).unwrap()["count"], 3);
+    let after = grown(trace.path(), Some(&before));
+    assert_eq!(asked(&after, all).unwrap(), told[0]);
+}
