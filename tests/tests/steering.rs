@@ -179,6 +179,19 @@ fn what_a_rank_is_told_is_in_its_trace() {
             "depth of call paths as it was started"
         ]
     );
+    // They are no calls, between which a rank computes.
+    let text = fs::read_to_string(ended.running.bench.path("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    for part in [
+        "root_causes",
+        "critical_path",
+        "call_tree",
+        "imbalance",
+        "operations",
+    ] {
+        let said = report[part].to_string();
+        assert!(!said.contains("laggard_steer"), "{part}: {said}");
+    }
     let report = &ended.report;
     assert_eq!(report.anomaly("steered"), 3);
     assert_eq!(report.anomaly("paused"), 3);

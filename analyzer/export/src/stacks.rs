@@ -10,7 +10,8 @@ use laggard_report::layout::base_name;
 use laggard_report::units::duration;
 use laggard_report::words;
 use laggard_stacks::{Frame, Kind, Stack, Stacks};
-use laggard_trace::calls::{self, Call};
+use laggard_trace::calls;
+use laggard_trace::calls::user::STEER;
 use laggard_trace::flags;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -87,9 +88,12 @@ impl Sums {
         let mut sums = Sums::default();
         let mut before: Option<(Site, i64)> = None;
         events.operations(at).read(|operation| {
-            // Time of regions outside of the calls in them is computation.
-            let is_region = operation.call.is_some_and(Call::is_user);
-            if operation.has(flags::PART) || is_region {
+            // Time of regions outside of the calls in them is computation, and so is that around a change of the
+            // recording.
+            let is_mark = operation
+                .call
+                .is_some_and(|call| call.is_user() || call.number == STEER);
+            if operation.has(flags::PART) || is_mark {
                 return ControlFlow::Continue(());
             }
             let site = (operation.signature.operation, operation.call_path);

@@ -2,7 +2,6 @@
 //! what was cut off.
 
 use laggard_report::seconds;
-use laggard_trace::calls::user;
 
 use crate::basics::anomaly::{Anomalies, Level};
 use crate::basics::ends::NONE;
@@ -157,8 +156,7 @@ pub fn cut_off(rank: &Rank, end: i64, anomalies: &mut Anomalies) {
     for thread in threads.filter(is_cut) {
         let columns = &thread.columns;
         let row = |signature: u32| thread.rows.get(signature as usize);
-        let is_call =
-            |signature: u32| row(signature).is_some_and(|row| row.operation != user::REGION);
+        let is_call = |signature: u32| row(signature).is_some_and(|row| !row.is_mark());
         let last = columns.signature.iter().rposition(|&s| is_call(s));
         let Some(at) = last else {
             continue;

@@ -1,6 +1,6 @@
 //! Facts about a signature for pass one, in one small row.
 
-use laggard_trace::calls::user::REGION;
+use laggard_trace::calls::user::{REGION, STEER};
 use laggard_trace::calls::{self, GenericType, Shape, number};
 use laggard_trace::{ASSERT_NO_PRECEDE, OUTCOME_CANCELLED, PEER_NONE, Signature, flags};
 
@@ -306,9 +306,10 @@ impl Row {
         }
     }
 
-    /// Whether it marks a region of the program, which encloses calls and is none.
+    /// Whether it is no call: it marks a region of the program, which encloses calls, or a change of the
+    /// recording.
     pub fn is_mark(&self) -> bool {
-        self.operation == REGION
+        matches!(self.operation, REGION | STEER)
     }
 
     /// Whether it is a region of the program, or a function of a user's library.

@@ -1,6 +1,5 @@
 //! What a location moved, and with which part in it: counts and bytes, as the program asked for.
 
-use laggard_trace::calls::user::REGION;
 use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::{Beside, Endpoint, PEER_NONE, Signature, flags};
 use rustc_hash::FxHashMap;
@@ -208,7 +207,7 @@ impl Counted {
             };
             *count += 1;
             // An instance of a region is no call: the program goes on computing.
-            if row.operation == REGION || enter == leave && row.is_user() {
+            if row.is_mark() || enter == leave && row.is_user() {
                 continue;
             }
             if let Some((last, since)) = self.last.replace((at, leave)) {
@@ -223,10 +222,7 @@ impl Counted {
         for (at, event) in &columns.extended {
             self.beside.add(&event.beside);
             if !event.sampled.is_empty() {
-                let is_call = |id: &&u32| {
-                    let row = rows.get(**id as usize);
-                    row.is_some_and(|row| row.operation != REGION)
-                };
+                let is_call = |id: &&u32| rows.get(**id as usize).is_some_and(|row| !row.is_mark());
                 let earlier = columns.signature[columns.first..*at].iter();
                 let last = earlier.rev().find(is_call).copied().unwrap_or(before);
                 for &(path, ticks) in &event.sampled {
