@@ -69,6 +69,7 @@ fn at(call: &mut Call, now: u64) -> Moment {
         now,
         inside: call.thread().inside,
         is_paused: call.is_paused(),
+        pauses: run::pauses(),
         frame: None,
     }
 }

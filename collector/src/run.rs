@@ -60,8 +60,17 @@ pub fn note_internal_error() {
     STATE.store(state::OFF, Ordering::SeqCst);
 }
 
+/// How often the recording was paused.
+static PAUSES: AtomicU32 = AtomicU32::new(0);
+
+/// How often the recording was paused so far.
+pub fn pauses() -> u32 {
+    PAUSES.load(Ordering::Relaxed)
+}
+
 /// Pauses or resumes the recording.
 pub fn set_paused(paused: bool) {
+    PAUSES.fetch_add(u32::from(paused), Ordering::Relaxed);
     if !paused && STATE.load(Ordering::Relaxed) & state::PAUSED != 0 {
         threads::goes_on();
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use laggard_tests::attempts::{Off, scale, until_right, until_undisturbed};
 use laggard_tests::process;
-use laggard_tests::product::{Bench, TIMEOUT, reader};
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT, reader};
 use laggard_tests::recorded::{
     Recorded, analyze, check, include, mark, near, number, record, record_with, with_header,
 };
@@ -424,6 +424,38 @@ fn regions_that_are_not_ended_or_not_begun() {
         .find(|a| a.detail.contains("\"unended\""));
     assert!(unended.unwrap().detail.contains("odd.c:"), "{unended:?}");
     assert!(at_or_nowhere(&report, mark(source, "barrier")));
+}
+
+/// Of many regions those with most are told, and a region in which a rank sleeps computes nothing.
+#[test]
+fn regions_that_compute_are_told() {
+    for (name, flag, told) in [("many", "-DAWAKE", true), ("asleep", "-DASLEEP", false)] {
+        until_undisturbed(&format!("regions-{name}"), |attempt| {
+            let bench = Bench::sharing(&format!("regions-{name}-{attempt}"));
+            let flags = with_header(&[flag]);
+            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            let program = bench.compile("regions/told.c", &flags, &[]);
+            let run = bench.traced(2, &[program.as_os_str()], "trace");
+            run.env(PROCESSOR_TIME, "1").run().expect_success();
+            let trace = bench.path("trace");
+            let (report, _) = analyze(&Recorded { bench, trace }, &["--all"]);
+            let causes = &report.root_causes;
+            let functions = || causes.iter().flat_map(|root| &root.functions);
+            assert!(
+                functions().all(|of| of.function != "sleeper"),
+                "{:#?}",
+                report.root_causes
+            );
+            let first = functions().next();
+            let is_heavy = first.is_some_and(|of| of.function == "heavy" && of.share > 0.8);
+            check(is_heavy || !told, causes)?;
+            let slept = report
+                .root_causes
+                .iter()
+                .any(|root| root.activity == "blocked");
+            check(slept || told, causes)
+        });
+    }
 }
 
 /// Functions left without a return, overlapping regions, unloaded libraries.

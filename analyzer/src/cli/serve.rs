@@ -15,7 +15,7 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "socket")]
     pub port: u16,
     /// Also answer browsers that ask for this host: a proxy that passes its own name on
-    #[arg(long, value_name = "NAME", conflicts_with = "socket")]
+    #[arg(long, value_name = "NAME", conflicts_with = "socket", value_parser = host)]
     pub allow_host: Vec<String>,
     /// A Unix socket in place of a port; nothing may be there yet
     #[arg(long, value_name = "PATH")]
@@ -63,6 +63,14 @@ pub struct Serve {
     /// Print nothing but the address and errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let is_address = text.starts_with('[') && text.ends_with(']');
+    match text.is_empty() || text.contains('/') || text.contains(':') && !is_address {
+        true => Err("a name or an address, without scheme and port".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 fn minutes(text: &str) -> Result<f64, String> {

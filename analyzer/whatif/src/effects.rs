@@ -9,6 +9,7 @@ use laggard_report::{Report, RootCause};
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
 
+use crate::GoesOn;
 use crate::marks::{Gap, Marks, mark};
 use crate::place::{Place, nearest_of};
 use crate::reader::{Call, Reader, Site};
@@ -64,16 +65,21 @@ pub struct Effects {
 
 impl Effects {
     /// # Errors
-    /// A scenario names what is not in this run.
+    /// A scenario names what is not in this run, or says something twice; and those of `goes_on`.
     pub fn new(
         events: &Events,
         report: Option<&Report>,
         scenarios: &[Scenario],
+        goes_on: GoesOn,
     ) -> Result<Effects> {
         let mut all = Effects::default();
         for scenario in scenarios {
             let mut effect = Effect::default();
-            for change in &scenario.changes {
+            for (at, change) in scenario.changes.iter().enumerate() {
+                goes_on()?;
+                if scenario.changes[..at].contains(change) {
+                    bail!("{} is said twice", change.text());
+                }
                 all.add(&mut effect, change, events, report)?;
             }
             let mut repairs = effect.repairs.iter();
@@ -86,6 +92,7 @@ impl Effects {
             let fastest = all.fastest.entry(row.call).or_insert(i64::MAX);
             *fastest = (*fastest).min(row.minimum_ns as i64);
         }
+        goes_on()?;
         if let Some(name) = all.shares.learn(events) {
             bail!(
                 "what it gains to balance {name} cannot be told: no two ranks are seen to compute there"
@@ -130,10 +137,14 @@ impl Effects {
                 effect.shared.push(share);
             }
             Change::Network(factor) => {
-                effect.network = Some(effect.network.unwrap_or(1.0) * factor);
+                if effect.network.replace(*factor).is_some() {
+                    bail!("latency is said twice");
+                }
             }
             Change::Bandwidth(factor) => {
-                effect.bandwidth = Some(effect.bandwidth.unwrap_or(1.0) * factor);
+                if effect.bandwidth.replace(*factor).is_some() {
+                    bail!("bandwidth is said twice");
+                }
             }
             Change::NoLateReceivers => effect.no_late_receivers = true,
             Change::Baseline(file) => {

@@ -99,7 +99,7 @@ fn predicted(
     goes_on: GoesOn,
 ) -> Result<Prediction> {
     let parts = scenarios.chunks(AT_ONCE).map(|part| {
-        let effects = Effects::new(events, report, part)?;
+        let effects = Effects::new(events, report, part, goes_on)?;
         Ok((part, effects))
     });
     // What is not in the run is told before the work.

@@ -148,8 +148,9 @@ impl Spot {
 
 fn without_cause(words: &str) -> Result<Change, String> {
     let (number, part) = words.split_once('=').unwrap_or((words, "1"));
-    let part = match part.trim().parse() {
-        Ok(part) if (0.0..=1.0).contains(&part) => part,
+    let part = match part.trim().parse::<f64>() {
+        // Nobody means a smaller part; and no zero is below zero.
+        Ok(part) if (0.0..=1.0).contains(&part) => (part * 1e6).round() / 1e6 + 0.0,
         _ => return Err(format!("{part} is no part from 0 to 1")),
     };
     let number = number.trim();

@@ -519,7 +519,7 @@ impl Stream {
             all.extend(inside.extensions_inside());
             self.add_samples(enter, &mut all);
             if ends_stretch {
-                self.add_computed(&mut all);
+                self.add_computed(&before, &mut all);
             }
             all.extend_from_slice(extensions);
             self.writer.push_extended(&all, enter, leave, signature);

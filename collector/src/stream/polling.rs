@@ -84,7 +84,7 @@ impl Stream {
         let mut extensions: Vec<Record> = p.before.extensions().collect();
         extensions.extend(p.during.extensions_inside());
         self.add_samples_before_looks(p.enter, &mut extensions);
-        self.add_computed_before_looks(&mut extensions);
+        self.add_computed_before_looks(&p.before, &mut extensions);
         if p.count > 1 {
             let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
             extensions.push(repeated);

@@ -361,7 +361,9 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
         }
         let id = (*region).id;
         let team = Team::current(id);
-        let Some(waiter) = Waiter::begin(site).filter(|_| team.size > 1) else {
+        // Others of the team meet in its records, also if recording is paused since it was forked.
+        let waiter = Waiter::goes_on(site).or_else(|| Waiter::begin(site));
+        let Some(waiter) = waiter.filter(|_| team.size > 1) else {
             function(data);
             return ends_unknown(site);
         };

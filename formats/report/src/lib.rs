@@ -25,6 +25,7 @@ mod path;
 mod ranks;
 mod roots;
 mod run;
+mod style;
 mod text;
 mod times;
 mod traffic;

@@ -49,8 +49,8 @@ pub struct RootCause {
     /// What these ranks did more than those that waited for them; empty if that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
-    /// In which functions they computed longer than those that waited, as samples or the program's regions tell,
-    /// the largest part first.
+    /// In which functions they computed longer than those that waited, as samples tell, or without them the regions
+    /// and instrumented functions of the program; the largest part first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<RootFunction>,
     /// What made the computation longer, where instructions and cycles were counted.
@@ -98,12 +98,13 @@ pub struct RootRank {
 /// A function in which ranks were longer than those that waited for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RootFunction {
-    /// Its line with most samples, and a call path to it.
+    /// Its line with most samples, or where the region begins, and a call path to it.
     #[serde(flatten)]
     pub location: SourceLocation,
     /// How much longer, in the mean of all times that they were late.
     pub more_s: f64,
-    /// Of all that they computed longer there and in other functions, 0..=1.
+    /// Of all that they computed longer there and in other functions, 0..=1; without samples, of all that they
+    /// computed longer.
     pub share: f64,
 }
 

@@ -1,6 +1,6 @@
 //! Numbers for users, with one format in all output of laggard.
 
-use crate::text::style::{self, GLUE};
+use crate::style::{self, GLUE};
 
 fn spaced(text: &str) -> String {
     text.replace(GLUE, " ")
@@ -23,7 +23,7 @@ pub fn count(number: u64) -> String {
 
 /// `1 rank`, `4 ranks`.
 pub fn plural(number: u64, word: &str) -> String {
-    spaced(&crate::text::plural(number, word))
+    spaced(&style::plural(number, word))
 }
 
 /// `36.4 %`.

@@ -20,6 +20,7 @@ mod spent;
 mod trace;
 mod window;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -341,13 +342,11 @@ impl Events {
         &self.opened.locations[location].definitions.grids
     }
 
-    /// The name that a location knows of a communicator; empty if it has none.
-    pub fn communicator_name(&self, location: usize, id: u64) -> String {
+    /// The communicators that have a name at a location, by id, with those names; the last one of an id counts.
+    pub fn communicator_names(&self, location: usize) -> impl Iterator<Item = (u64, Cow<'_, str>)> {
         let definitions = &self.opened.locations[location].definitions;
-        let named = definitions.communicators.iter().rev();
-        let mut named = named.filter(|one| one.id == id && one.name != 0);
-        let name = named.next().map(|one| definitions.string(one.name));
-        name.map_or_else(String::new, std::borrow::Cow::into_owned)
+        let named = definitions.communicators.iter().filter(|one| one.name != 0);
+        named.map(|one| (one.id, definitions.string(one.name)))
     }
 
     /// Name of the place of a call path of a location: the line that made a call.

@@ -409,6 +409,11 @@ fn functions(root: &Root, period: i64, places: &mut Places) -> Vec<RootFunction>
     all.sort_by_key(|(.., of)| Reverse(of.more));
     let sum = all.iter().map(|(.., of)| of.more);
     let sum = sum.fold(0, i64::saturating_add);
+    // Without samples nobody tells of what was in no region.
+    let sum = match period {
+        0 => sum.max(root.longer.more),
+        _ => sum,
+    };
     let times = root.longer.count.max(1) as f64;
     let told = all.into_iter().filter(|(.., of)| of.is_certain(period));
     let told = told.map(|(mut location, path, of)| {

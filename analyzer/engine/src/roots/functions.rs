@@ -1,4 +1,5 @@
-//! In which functions late locations were, as samples tell.
+//! In which functions late locations were, as samples tell; or in which regions, which are told as samples
+//! without chance.
 //!
 //! Samples are few beside waits, and each stands for much time. So they say nothing of a single wait:
 //! stretches are compared by their times, which are exact. What samples of both sides differ by is added

@@ -128,7 +128,7 @@ export async function show() {
 select.addEventListener("change", () => change({ topology: select.value }));
 
 svg.addEventListener("keydown", (event) => {
-  if (shown?.shape === null || shown === null) return;
+  if (shown?.shape === null || shown === null || shown.places.length === 0) return;
   const columns = shown.shape.told.at(-1) ?? 1;
   const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
   if (event.key === "Enter") choose(cursor);

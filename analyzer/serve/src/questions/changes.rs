@@ -32,7 +32,7 @@ type Row = (i64, usize, i64);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Told {
     rows: Vec<Row>,
-    /// All there are.
+    /// All that are known: an index keeps the first ones of a location.
     count: u64,
 }
 

@@ -84,11 +84,27 @@ impl Filter for Grids {
     }
 }
 
+impl Grids {
+    /// Takes the names that a location knows of those that are listed.
+    fn name(&mut self, share: &Share, at: usize) {
+        let events = share.events();
+        for (id, name) in events.communicator_names(at - events.first) {
+            let of = self
+                .listed
+                .iter_mut()
+                .find(|((_, listed), _)| *listed == id);
+            if let Some((_, shape)) = of {
+                shape.name = name.into_owned();
+            }
+        }
+    }
+}
+
 impl Shape {
-    fn of(grid: &Grid, name: String) -> Shape {
+    fn of(grid: &Grid) -> Shape {
         let dimensions = grid.dimensions.iter();
         Shape {
-            name,
+            name: String::new(),
             dimensions: dimensions.map(|one| (one.size, one.is_periodic)).collect(),
         }
     }
@@ -116,7 +132,7 @@ impl Shape {
             if places <= PLACES {
                 return shared;
             }
-            shared[longest] *= 2;
+            shared[longest] = u32::saturating_mul(shared[longest], 2);
         }
     }
 
@@ -144,10 +160,9 @@ impl Topology {
 }
 
 /// What a location knows of itself in grids.
-fn grids(share: &Share, at: usize) -> impl Iterator<Item = (&Grid, usize)> {
-    let own = at - share.events().first;
-    let grids = share.events().grids(own).iter();
-    grids.map(move |grid| (grid, own))
+fn grids(share: &Share, at: usize) -> impl Iterator<Item = &Grid> {
+    let events = share.events();
+    events.grids(at - events.first).iter()
 }
 
 impl Asked for Topology {
@@ -162,10 +177,9 @@ impl Asked for Topology {
         // By rank: where it is in the chosen one. Threads of a rank are at one agent.
         let mut placed: BTreeMap<u32, u64> = BTreeMap::new();
         for at in own.clone() {
-            stop.check()?;
-            for (grid, own) in grids(share, at).filter(|one| one.0.dimensions.len() <= DIMENSIONS) {
-                let name = share.events().communicator_name(own, grid.communicator);
-                let shape = Shape::of(grid, name);
+            for grid in grids(share, at).filter(|grid| grid.dimensions.len() <= DIMENSIONS) {
+                stop.check()?;
+                let shape = Shape::of(grid);
                 if chosen == Some(grid.communicator) {
                     let shared = shape.shared();
                     let place = number(&grid.dimensions, &shape.told(&shared), &shared);
@@ -178,6 +192,10 @@ impl Asked for Topology {
                     ..Grids::default()
                 });
             }
+        }
+        for at in own.clone() {
+            stop.check()?;
+            found.name(share, at);
         }
         let locations = share.locations();
         let own = own.into_par_iter().filter_map(|at| {
@@ -255,6 +273,8 @@ mod tests {
         assert_eq!(large.told(&large.shared()), [32, 32, 1]);
         let odd = shape(&[u32::MAX, 3]);
         assert!(odd.told(&odd.shared()).iter().product::<u32>() <= 1600);
+        let hostile = shape(&[u32::MAX; DIMENSIONS]);
+        assert_eq!(hostile.told(&hostile.shared()).len(), DIMENSIONS);
         let at = |size, coordinate| Dimension {
             size,
             is_periodic: false,

@@ -3,19 +3,28 @@
 //!
 //! Of a region with calls in it their call paths tell; so this is about regions without.
 
-use laggard_trace::{Extension, Record};
+use laggard_trace::{Beside, Extension, Record};
 
 use super::{Kind, Moment, Open, Regions};
 use crate::stream::Stream;
 
-/// Regions that are told of one stretch.
-const MOST_TOLD: usize = 16;
+/// Regions that are told of one stretch: those with most.
+const MOST_TOLD: usize = 32;
+/// Nothing is told of a stretch if more than this part of what is told was no computation: nobody knows in
+/// which of the regions that was.
+const MOST_BESIDE: u64 = 10;
 
 /// What regions took of a stretch: call paths, and ticks.
 pub(super) type Computed = Vec<(u32, u64)>;
 
-/// As extension records.
-fn records(computed: &mut Computed, to: &mut Vec<Record>) {
+/// As extension records of a stretch that was this beside work.
+fn records(computed: &mut Computed, beside: &Beside, to: &mut Vec<Record>) {
+    let told = computed.iter().map(|(_, ticks)| ticks);
+    let told: u64 = told.fold(0, |sum, ticks| sum.saturating_add(*ticks));
+    if beside.blocked + beside.preempted + beside.kernel > told / MOST_BESIDE {
+        computed.clear();
+        return;
+    }
     computed.sort_unstable();
     for (path, ticks) in computed.drain(..) {
         to.extend(Record::of_ticks(Extension::Sampled, path, ticks));
@@ -30,6 +39,7 @@ impl Regions {
         // Time in calls means that there was one.
         let is_told = outside >= self.least
             && at.inside == open.inside
+            && at.pauses == open.pauses
             && !(open.is_paused || at.is_paused)
             // Of regions that overlap, the inner one goes on.
             && position == self.open.len();
@@ -45,11 +55,11 @@ impl Regions {
 }
 
 impl Stream {
-    /// An instance ended that took so many ticks of the stretch by itself.
+    /// An instance ended that took so many ticks of the stretch by itself, at least one.
     #[cold]
     #[inline(never)]
     pub(super) fn computed_in(&mut self, open: &Open, ticks: u64) {
-        if ticks == 0 || self.samples.is_some() || !self.is_writing() {
+        if self.samples.is_some() || !self.is_writing() {
             return;
         }
         let Some(path) = self.path_of(open) else {
@@ -59,11 +69,13 @@ impl Stream {
             return;
         };
         let parts = &mut regions.computed;
-        let is_full = parts.len() == MOST_TOLD;
         match parts.iter_mut().find(|(known, _)| *known == path) {
             Some((_, sum)) => *sum = sum.saturating_add(ticks),
-            None if is_full => {}
             None => parts.push((path, ticks)),
+        }
+        if parts.len() > MOST_TOLD {
+            let least = (0..parts.len()).min_by_key(|&at| parts[at].1);
+            least.map(|at| parts.swap_remove(at));
         }
         self.stretches.pending = 1;
     }
@@ -101,16 +113,20 @@ impl Stream {
     }
 
     /// What was computed before the looks that go into the trace now.
-    pub(in crate::stream) fn add_computed_before_looks(&mut self, to: &mut Vec<Record>) {
+    pub(in crate::stream) fn add_computed_before_looks(
+        &mut self,
+        beside: &Beside,
+        to: &mut Vec<Record>,
+    ) {
         if let Some(regions) = &mut self.regions {
-            records(&mut regions.computed_before_looks, to);
+            records(&mut regions.computed_before_looks, beside, to);
         }
     }
 
     /// What was computed before the call that goes into the trace now.
-    pub(in crate::stream) fn add_computed(&mut self, to: &mut Vec<Record>) {
+    pub(in crate::stream) fn add_computed(&mut self, beside: &Beside, to: &mut Vec<Record>) {
         if let Some(regions) = &mut self.regions {
-            records(&mut regions.computed, to);
+            records(&mut regions.computed, beside, to);
         }
     }
 }

@@ -104,13 +104,13 @@ impl Stream {
         let Some(position) = regions.find(region) else {
             return;
         };
-        let open = regions.remove(position);
+        let mut open = regions.remove(position);
         // Functions inside it were left without a return. Named regions may end elsewhere.
         let mut at_stack = position;
         while let Some(inner) = regions.open.get(at_stack) {
             match inner.is_named {
                 true => at_stack += 1,
-                false => drop(regions.remove(at_stack)),
+                false => open.apart += regions.remove(at_stack).apart,
             }
         }
         let computed = regions.end(open, position, at);
@@ -124,6 +124,8 @@ impl Stream {
             }
             self.record_region(&open, path.0, at);
         }
-        self.computed_in(&open, computed);
+        if computed > 0 {
+            self.computed_in(&open, computed);
+        }
     }
 }

@@ -114,6 +114,8 @@ struct Open {
     variable: Variable,
     /// Begun while recording was paused.
     is_paused: bool,
+    /// Pauses until then.
+    pauses: u32,
 }
 
 /// A named region in a chain of open ones.
@@ -167,6 +169,8 @@ pub struct Moment {
     pub inside: u64,
     /// Whether recording is paused.
     pub is_paused: bool,
+    /// How often it was paused so far.
+    pub pauses: u32,
     /// Frame of a function on the thread's own stack.
     pub frame: Option<Frame>,
 }
@@ -254,7 +258,7 @@ impl Stream {
             return true;
         };
         // Functions entered since stay open; named regions should have ended before.
-        let open = regions.remove(position);
+        let mut open = regions.remove(position);
         let mut at_stack = position;
         while let Some(inner) = regions.open.get(at_stack).copied() {
             if !inner.is_named {
@@ -262,12 +266,15 @@ impl Stream {
                 continue;
             }
             regions.remove(at_stack);
+            open.apart += inner.apart;
             regions.all[inner.region as usize].entry.unended += 1;
         }
         let computed = regions.end(open, position, at);
         self.within = regions.node();
         self.record_region(&open, open.path, at);
-        self.computed_in(&open, computed);
+        if computed > 0 {
+            self.computed_in(&open, computed);
+        }
         false
     }
 
@@ -293,6 +300,7 @@ impl Stream {
             node: 0,
             variable: Variable::default(),
             is_paused: at.is_paused,
+            pauses: at.pauses,
         };
         self.end_phase(at);
         self.regions().phase = Some(next);
@@ -347,6 +355,7 @@ impl Stream {
             node: node.unwrap_or(0),
             variable,
             is_paused: at.is_paused,
+            pauses: at.pauses,
         });
         true
     }
@@ -442,6 +451,7 @@ impl Stream {
             now: clock::now(),
             inside,
             is_paused: false,
+            pauses: 0,
             frame: None,
         };
         while let Some(last) = regions.open.len().checked_sub(1) {

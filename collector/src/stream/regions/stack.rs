@@ -116,7 +116,13 @@ impl Regions {
             let open = &self.open[at];
             match open.is_named {
                 true => {}
-                false if is_left(open.frame) => drop(self.remove(at)),
+                false if is_left(open.frame) => {
+                    let apart = self.remove(at).apart;
+                    let around = at.checked_sub(1).and_then(|at| self.open.get_mut(at));
+                    if let Some(around) = around {
+                        around.apart += apart;
+                    }
+                }
                 false => break,
             }
             end = at;

@@ -1,8 +1,8 @@
 //! One finding as text.
 
-use super::plural;
-use super::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
 use crate::ranks::list_of_ranges;
+use crate::style::plural;
+use crate::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
 use crate::{Bottleneck, Cause, Report, SourceLocation, list_of_ranks, words};
 
 /// Causes shown per finding.

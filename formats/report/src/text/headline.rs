@@ -1,9 +1,10 @@
 //! The headline: how much waiting there is, and who is to blame for it in the end.
 
 use super::roots::Outside;
-use super::style::percent;
-use super::{MUCH_PERCENT, NOTABLE_PERCENT, crowd, finding, listed, plural, roots};
+use super::{MUCH_PERCENT, NOTABLE_PERCENT, crowd, finding, listed, roots};
 use crate::ranks::list_of_ranges;
+use crate::style::percent;
+use crate::style::plural;
 use crate::{Bottleneck, OperationTimes, Report, RootCause, Victim, has_rank, list_of_ranks};
 
 /// Ranges of ranks named.
@@ -197,7 +198,7 @@ fn doing(root: &RootCause, all: u32) -> String {
     }
 }
 
-/// `, mostly at solve.c:17 solve,`: the function with most of it, if samples tell.
+/// `, mostly at solve.c:17 solve,`: the function with most of it, if anything tells.
 fn mostly(root: &RootCause) -> String {
     let first = root.functions.first().filter(|of| of.share > 0.5);
     first.map_or_else(String::new, |of| {

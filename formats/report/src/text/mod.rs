@@ -6,15 +6,14 @@ mod moved;
 pub(crate) mod path;
 mod regions;
 pub(crate) mod roots;
-pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod threads;
 pub mod words;
 
-use style::{Style, Tone, base_name, count, duration, percent, size, wrap};
 use table::{Column, Row, column};
 
 use crate::ranks::list_of_ranges;
+use crate::style::{self, Style, Tone, base_name, count, duration, percent, plural, size, wrap};
 use crate::{Anomaly, Bottleneck, EfficiencyPart, OperationTimes, Report, Run};
 
 /// Options of the text.
@@ -155,12 +154,6 @@ pub(crate) fn crowd(report: &Report) -> Option<String> {
 fn listed(report: &Report) -> &[Bottleneck] {
     let worth = |found: &Bottleneck| found.percent >= NEGLIGIBLE_PERCENT;
     &report.bottlenecks[..report.bottlenecks.partition_point(worth)]
-}
-
-/// `1 rank`, `4 ranks`.
-pub fn plural(number: u64, word: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {word}{ending}", count(number))
 }
 
 fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) {

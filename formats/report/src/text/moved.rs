@@ -1,7 +1,7 @@
 //! What the program moved, in a line.
 
-use super::plural;
-use super::style::size;
+use crate::style::plural;
+use crate::style::size;
 use crate::traffic::Traffic;
 
 impl Traffic {
@@ -81,7 +81,7 @@ mod tests {
         };
         let text = |all_of_files| {
             let text = traffic.in_words(all_of_files).unwrap();
-            text.replace(super::super::style::GLUE, " ")
+            text.replace(crate::style::GLUE, " ")
         };
         assert_eq!(
             text(true),

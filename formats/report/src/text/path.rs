@@ -1,7 +1,7 @@
 //! The critical path as text.
 
-use super::style::{Style, Tone, duration, percent, wrap};
 use super::{paragraph, roots};
+use crate::style::{Style, Tone, duration, percent, wrap};
 use crate::{PathRow, Report};
 
 /// Activities shown, and the least share of one of them, 0 to 1.

@@ -1,8 +1,8 @@
 //! Regions of the program whose ranks, or instances, differ.
 
-use super::style::{Style, Tone, count, duration};
 use super::table::{self, Column, Row, column};
 use super::{finding, paragraph};
+use crate::style::{Style, Tone, count, duration};
 use crate::{Region, Report};
 
 /// Most regions shown.

@@ -1,9 +1,9 @@
 //! Root causes as text.
 
 use super::headline::agree;
-use super::style::{Style, Tone, duration, percent, wrap};
 use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph};
 use crate::ranks::list_of_ranges;
+use crate::style::{Style, Tone, duration, percent, wrap};
 use crate::{Bottleneck, Report, RootCause, RootSite, SourceLocation, Victim};
 
 /// Root causes shown.
@@ -196,7 +196,7 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
         Tone::Strong,
     );
     for root in listed.iter().take(SHOWN) {
-        let tone = super::style::tone_of_percent(root.percent);
+        let tone = crate::style::tone_of_percent(root.percent);
         let share = percent(root.percent);
         let title = format!("{share} ({}): {}", duration(root.severity_s), what(root));
         let is_much = |victim: &&Victim| victim.severity_s >= LEAST_SHARE * root.severity_s;

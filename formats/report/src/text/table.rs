@@ -1,6 +1,6 @@
 //! Tables that fit the screen.
 
-use super::style::{Style, Tone, width, wrap};
+use crate::style::{Style, Tone, width, wrap};
 
 /// Spaces between two columns.
 const GAP: usize = 2;

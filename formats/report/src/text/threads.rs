@@ -1,8 +1,8 @@
 //! Computation that the threads of a rank share unevenly before they meet.
 
-use super::style::{Style, Tone, duration};
 use super::table::{self, Column, Row, column};
 use super::{NOTABLE_PERCENT, crowd, finding, paragraph};
+use crate::style::{Style, Tone, duration};
 use crate::{Report, ThreadImbalance};
 
 /// Most places shown.

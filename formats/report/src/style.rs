@@ -153,6 +153,12 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// `1 rank`, `4 ranks`.
+pub fn plural(number: u64, word: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {word}{ending}", count(number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
