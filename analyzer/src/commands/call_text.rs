@@ -4,9 +4,8 @@ use std::io::{self, Write};
 
 use laggard_trace::calls::{self, GenericType, number};
 use laggard_trace::{
-    ALL_PES, Beside, Communicator, Definitions, Dimension, Endpoint, Event, Grid, Neighbours,
-    OUTCOME_CANCELLED, PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD,
-    flags,
+    ALL_PES, Beside, Communicator, Definitions, Dimension, Endpoint, Event, OUTCOME_CANCELLED,
+    PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, Signature, TAG_ANY, WORLD, flags,
 };
 
 /// Numbers the requests of a location.
@@ -53,13 +52,11 @@ pub fn write(
     }
     if signature.object != 0 {
         write!(out, " object={:#x}", signature.object)?;
-        let is_object = |n: &&Neighbours| n.communicator == signature.object;
-        if let Some(found) = definitions.neighbours.iter().find(is_object) {
+        if let Some(found) = definitions.neighbours_in(signature.object) {
             let sources: Vec<String> = found.sources.iter().map(u32::to_string).collect();
             write!(out, " neighbours={}", sources.join(","))?;
         }
-        let is_object = |grid: &&Grid| grid.communicator == signature.object;
-        if let Some(found) = definitions.grids.iter().find(is_object) {
+        if let Some(found) = definitions.grid_of(signature.object) {
             let list = |number: fn(&Dimension) -> u32| -> Vec<String> {
                 let numbers = found.dimensions.iter().map(number);
                 numbers.map(|number| number.to_string()).collect()
@@ -294,7 +291,7 @@ fn completions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use laggard_trace::{Definition, SymmetricAddress};
+    use laggard_trace::{Definition, Neighbours, SymmetricAddress};
 
     fn text(signature: Signature, event: Event, definitions: &Definitions, posts: u64) -> String {
         let mut out = Vec::new();

@@ -1,5 +1,7 @@
 //! The definitions of one file, by id.
 
+use std::collections::HashMap;
+
 use crate::define::{Communicator, Definition, Frame, Grid, Neighbours, Region, Signature};
 use crate::{PEER_ANY, flags};
 
@@ -33,6 +35,8 @@ pub struct Definitions {
     pub neighbours: Vec<Neighbours>,
     /// Places in Cartesian communicators, in order of definition.
     pub grids: Vec<Grid>,
+    /// By communicator: positions of the first ones in these two lists.
+    topologies: HashMap<u64, [Option<u32>; 2]>,
     peers: Vec<Vec<u32>>,
     regions: Vec<Region>,
     properties: Vec<(u32, u32)>,
@@ -64,6 +68,18 @@ fn place<T: Clone>(table: &mut Vec<T>, id: u32, most: usize, value: T, empty: T)
 }
 
 impl Definitions {
+    /// The neighbours in a communicator.
+    pub fn neighbours_in(&self, communicator: u64) -> Option<&Neighbours> {
+        let [at, _] = self.topologies.get(&communicator)?;
+        self.neighbours.get((*at)? as usize)
+    }
+
+    /// The place in a Cartesian communicator.
+    pub fn grid_of(&self, communicator: u64) -> Option<&Grid> {
+        let [_, at] = self.topologies.get(&communicator)?;
+        self.grids.get((*at)? as usize)
+    }
+
     /// An empty set for a file of `bytes` bytes.
     pub(crate) fn of_file(bytes: usize) -> Definitions {
         Definitions {
@@ -137,10 +153,14 @@ impl Definitions {
                 true
             }
             Definition::Neighbours(neighbours) => {
+                let [first, _] = self.topologies.entry(neighbours.communicator).or_default();
+                first.get_or_insert(self.neighbours.len() as u32);
                 self.neighbours.push(neighbours);
                 true
             }
             Definition::Grid(grid) => {
+                let [_, first] = self.topologies.entry(grid.communicator).or_default();
+                first.get_or_insert(self.grids.len() as u32);
                 self.grids.push(grid);
                 true
             }
