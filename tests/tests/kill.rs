@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use laggard_tests::mpi::Mpi;
 use laggard_tests::product::{Bench, difference, mpirun};
 use laggard_tests::report::Report;
 use laggard_trace::calls::number;
@@ -517,7 +518,9 @@ fn a_file_is_shortened_while_it_is_analysed() {
         let lines = said.lines().filter(|line| line.starts_with("laggard: "));
         let name = last.to_string_lossy();
         let (naming, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(&*name));
-        assert_eq!(status.code(), Some(1), "{said}");
+        // MPICH's launcher may tell of an agent that it ended itself.
+        let is_ended = bench.mpi == Mpi::Mpich && status.code() == Some(libc::SIGKILL);
+        assert!(status.code() == Some(1) || is_ended, "{status} {said}");
         // The head may print that it was ended because of the other agent.
         assert!(
             naming.len() == 1 && others.len() < agents as usize,

@@ -51,7 +51,7 @@ pub struct ClockEvidence {
     pub ticks_per_s: u64,
     /// Measurements against the reference, by time.
     pub points: Vec<Point>,
-    /// (ticks, local `CLOCK_MONOTONIC` ns) of the first and the last block.
+    /// (ticks, local `CLOCK_MONOTONIC` ns) of the first and the last block, if few measurements are there.
     pub span: Option<((u64, i64), (u64, i64))>,
     /// (ticks, `CLOCK_REALTIME` ns) of the file's creation: the last resort.
     pub made: (u64, i64),

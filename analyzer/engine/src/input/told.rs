@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use laggard_trace::Location;
+use laggard_trace::{Chunk, Decoder, Location};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, ClockEvidence, ClockKey};
@@ -159,7 +159,12 @@ pub fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
 
 pub fn describe(location: &Location) -> LocationInfo {
     let header = &location.header;
-    let block = |chunk: &laggard_trace::Chunk| (chunk.base, chunk.monotonic_ns as i64);
+    // A block is opened when its first call has returned, which may have taken long, as MPI_Init does.
+    let block = |chunk: &Chunk| {
+        let mut decoder = Decoder::new(location.records(chunk), chunk.base);
+        let left = decoder.next().map_or(chunk.base, |first| first.leave);
+        (left, chunk.monotonic_ns as i64)
+    };
     let hosts = location.definitions.properties("host");
     LocationInfo {
         rank: header.rank,
@@ -177,11 +182,11 @@ pub fn describe(location: &Location) -> LocationInfo {
             clock: header.clock,
             ticks_per_s: header.ticks_per_s,
             points: clock::points(&location.clock),
-            span: location
-                .chunks
-                .first()
-                .zip(location.chunks.last())
-                .map(|(a, b)| (block(a), block(b))),
+            span: match &location.chunks[..] {
+                // Measurements tell the rate better.
+                [first, .., last] if location.clock.len() < 2 => Some((block(first), block(last))),
+                _ => None,
+            },
             made: (header.start_ticks, header.start_unix_ns as i64),
         },
         bounds: Bounds::of(location),
