@@ -392,7 +392,11 @@ impl Stream {
         };
         // What is told of the stretch that lasts is told with the call that ends it.
         let pending = std::mem::take(&mut self.stretches.pending);
+        if self.polling.count == 0 {
+            self.write_changes(0, enter);
+        }
         self.push_extended(&extensions, enter, at.now, found.id);
+        self.write_changes(at.now, at.now);
         self.stretches.pending |= pending;
         self.regions().recorded += 1;
     }
