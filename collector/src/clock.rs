@@ -33,6 +33,19 @@ pub fn of_thread_ns(clock: libc::clockid_t) -> u64 {
     read(clock)
 }
 
+/// Time between two ticks of the system, ns.
+pub fn tick_ns() -> u64 {
+    let mut tick = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `tick` is valid for writing.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut tick) };
+    (tick.tv_sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(tick.tv_nsec as u64)
+}
+
 /// `CLOCK_REALTIME`, ns.
 pub fn unix_ns() -> u64 {
     read(libc::CLOCK_REALTIME)

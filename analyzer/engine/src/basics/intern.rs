@@ -71,7 +71,15 @@ pub fn path_key(definitions: &Definitions, id: u32) -> PathKey {
             }
         }
     }
-    let digest = hash.digest128();
+    split(hash.digest128())
+}
+
+/// That of a path without frames.
+pub fn no_path() -> PathKey {
+    split(Xxh3::new().digest128())
+}
+
+fn split(digest: u128) -> PathKey {
     [digest as u64, (digest >> 64) as u64]
 }
 

@@ -225,13 +225,15 @@ impl Operation<'_> {
 }
 
 impl Events {
-    /// Samples of the time before an operation of a location: numbers of call paths, and ns.
+    /// Samples of the time before an operation of a location: numbers of call paths, and ns. Those without
+    /// a call path tell nothing.
     pub fn samples(
         &self,
         location: usize,
         operation: &Operation<'_>,
     ) -> impl Iterator<Item = (u32, i64)> {
-        operation.event.sampled.iter().map(move |&(path, ticks)| {
+        let known = operation.event.sampled.iter().filter(|(path, _)| *path > 0);
+        known.map(move |&(path, ticks)| {
             let time = self.clocks[location].length_ns(ticks.into());
             (self.path_number(location, path), time as i64)
         })

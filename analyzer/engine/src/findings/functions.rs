@@ -6,7 +6,7 @@ use anyhow::Result;
 use laggard_comm::{Job, merge_up};
 use laggard_trace::Location;
 
-use crate::basics::intern::{PathKey, path_key};
+use crate::basics::intern::{PathKey, no_path, path_key};
 use crate::findings::places::{self, Places};
 use crate::judge::profile::Profiled;
 use crate::replay::rank::Rank;
@@ -57,7 +57,12 @@ pub fn gather(
     let texts = places::paths(job, keys, locations, profiled)?;
     let mut places = Places::new(texts, symbols);
     let named = all.map(|times| places.functions(&times));
-    let mut bytes = postcard::to_stdvec(&named.unwrap_or_default())?;
+    let mut named = named.unwrap_or_default();
+    // Samples without a call path may be of any function; regions without one are those of a stretch.
+    if longest == 0 {
+        named.push((no_path(), no_path()));
+    }
+    let mut bytes = postcard::to_stdvec(&named)?;
     job.broadcast(&mut bytes);
     let named: Vec<(PathKey, PathKey)> = postcard::from_bytes(&bytes)?;
     let period = i64::try_from(longest).unwrap_or(i64::MAX);
@@ -72,7 +77,9 @@ pub type InFunctions = BTreeMap<(Site, PathKey), BTreeMap<u32, u64>>;
 pub fn add(to: &mut InFunctions, (rank, thread): (u32, &Thread<'_>), functions: &Functions) {
     let mut sampled: BTreeMap<u32, Vec<(PathKey, u64)>> = BTreeMap::new();
     let definitions = &thread.stream.location().definitions;
-    for (before, path, ticks) in thread.counted.sampled() {
+    let known = thread.counted.sampled();
+    let known = known.filter(|(_, path, _)| !definitions.call_path(*path).is_empty());
+    for (before, path, ticks) in known {
         if let Some(function) = functions.key(path_key(definitions, path)) {
             let time = thread.stream.length_ns(ticks).max(0) as u64;
             sampled.entry(before).or_default().push((function, time));

@@ -56,7 +56,7 @@ impl Other {
     }
 
     /// The sums by activity.
-    pub fn times(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
+    pub fn times(&self) -> impl Iterator<Item = (u32, i64)> + Clone + '_ {
         let numbers = self.used.iter();
         numbers.map(|&number| (number, self.times[number as usize]))
     }

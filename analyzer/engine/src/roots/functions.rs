@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::basics::intern::PathKey;
+use crate::basics::intern::{PathKey, no_path};
 
 /// Functions with their callers, numbered. The same on all agents.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub struct Functions {
     pub keys: Vec<PathKey>,
     /// Time that a sample stands for, ns; the longest.
     pub period: i64,
+    /// Number of what stands for time in regions that could not be told.
+    pub untold: Option<u32>,
 }
 
 /// Samples of late locations, and what they are beyond those of the locations that waited.
@@ -60,6 +62,7 @@ impl Functions {
             });
             functions.numbers.insert(path, number);
         }
+        functions.untold = functions.numbers.get(&no_path()).copied();
         functions
     }
 

@@ -3,27 +3,66 @@
 //!
 //! Of a region with calls in it their call paths tell; so this is about regions without.
 
+use std::time::Duration;
+
 use laggard_trace::{Beside, Extension, Record};
 
 use super::{Kind, Moment, Open, Regions};
+use crate::clock;
 use crate::stream::Stream;
 
 /// Regions that are told of one stretch: those with most.
 const MOST_TOLD: usize = 32;
-/// Nothing is told of a stretch if more than this part of what is told was no computation: nobody knows in
-/// which of the regions that was.
+/// No region is told of a stretch if more than this part of them all was no computation: nobody knows in
+/// which of them that was.
 const MOST_BESIDE: u64 = 10;
 
 /// What regions took of a stretch: call paths, and ticks.
 pub(super) type Computed = Vec<(u32, u64)>;
 
-/// As extension records of a stretch that was this beside work.
-fn records(computed: &mut Computed, beside: &Beside, to: &mut Vec<Record>) {
+/// Time in the kernel beyond what may be in stretches, summed up. Systems attribute the time between two of
+/// their ticks as a whole, so that a single short stretch may seem to have been in the kernel.
+#[derive(Default)]
+pub(super) struct InKernel {
+    beyond: u64,
+    /// The length of a system's tick.
+    doubt: u64,
+}
+
+impl InKernel {
+    pub(super) fn new() -> InKernel {
+        InKernel {
+            beyond: 0,
+            doubt: clock::ticks(Duration::from_nanos(clock::tick_ns())),
+        }
+    }
+
+    /// Whether a stretch was in the kernel for more than it `may`, beyond doubt.
+    fn is_too_long(&mut self, kernel: u64, may: u64) -> bool {
+        let beyond = self.beyond.saturating_add(kernel).saturating_sub(may);
+        // After a long time in the kernel, short ones count again soon.
+        self.beyond = beyond.min(2 * self.doubt);
+        beyond > self.doubt
+    }
+}
+
+/// As extension records of a stretch that was this beside work. Of regions that cannot be told there is the
+/// sum, as that of an unknown call path.
+fn records(
+    computed: &mut Computed,
+    (beside, in_kernel): (&Beside, &mut InKernel),
+    to: &mut Vec<Record>,
+) {
     let told = computed.iter().map(|(_, ticks)| ticks);
     let told: u64 = told.fold(0, |sum, ticks| sum.saturating_add(*ticks));
-    if beside.blocked + beside.preempted + beside.kernel > told / MOST_BESIDE {
-        computed.clear();
+    if told == 0 {
         return;
+    }
+    let most = told / MOST_BESIDE;
+    let is_long = in_kernel.is_too_long(beside.kernel, most);
+    if is_long || beside.blocked + beside.preempted > most {
+        computed.clear();
+        computed.push((0, told));
     }
     computed.sort_unstable();
     for (path, ticks) in computed.drain(..) {
@@ -119,6 +158,7 @@ impl Stream {
         to: &mut Vec<Record>,
     ) {
         if let Some(regions) = &mut self.regions {
+            let beside = (beside, &mut regions.in_kernel);
             records(&mut regions.computed_before_looks, beside, to);
         }
     }
@@ -126,7 +166,71 @@ impl Stream {
     /// What was computed before the call that goes into the trace now.
     pub(in crate::stream) fn add_computed(&mut self, beside: &Beside, to: &mut Vec<Record>) {
         if let Some(regions) = &mut self.regions {
+            let beside = (beside, &mut regions.in_kernel);
             records(&mut regions.computed, beside, to);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_tick_in_the_kernel_is_doubtful_and_many_are_not() {
+        let new = || InKernel {
+            beyond: 0,
+            doubt: 40,
+        };
+        let mut kernel = new();
+        assert!(!kernel.is_too_long(50, 10));
+        // Once in five stretches: as much as may be.
+        for stretch in 0..1000 {
+            let of = if stretch % 5 == 0 { 40 } else { 0 };
+            assert!(!kernel.is_too_long(of, 10), "stretch {stretch}");
+        }
+        // A third of the time.
+        let mut kernel = new();
+        let long = (0..100).filter(|_| kernel.is_too_long(30, 10));
+        assert_eq!(long.count(), 98);
+        // Short stretches count again after the 80 ticks at most that are remembered.
+        let again = (0..8).find(|_| !kernel.is_too_long(0, 10));
+        assert_eq!(again, Some(3));
+        assert!(new().is_too_long(60, 10));
+    }
+
+    #[test]
+    fn regions_of_which_nobody_knows_are_one_sum() {
+        let told = |beside: Beside| {
+            let mut records = Vec::new();
+            let mut kernel = InKernel {
+                beyond: 0,
+                doubt: 40,
+            };
+            super::records(
+                &mut vec![(7, 60), (5, 40)],
+                (&beside, &mut kernel),
+                &mut records,
+            );
+            records
+        };
+        let expected = |of: &[(u32, u32)]| -> Vec<Record> {
+            let of = of.iter();
+            of.map(|&(path, ticks)| Record::extension(Extension::Sampled, path, ticks))
+                .collect()
+        };
+        let asleep = |blocked| Beside {
+            blocked,
+            ..Beside::default()
+        };
+        let in_kernel = |kernel| Beside {
+            kernel,
+            ..Beside::default()
+        };
+        let (known, sum) = (expected(&[(5, 40), (7, 60)]), expected(&[(0, 100)]));
+        assert_eq!(told(asleep(10)), known);
+        assert_eq!(told(asleep(11)), sum);
+        assert_eq!(told(in_kernel(50)), known);
+        assert_eq!(told(in_kernel(51)), sum);
     }
 }

@@ -23,7 +23,7 @@ use laggard_trace::{
     Region as Defined, RegionEntry,
 };
 
-use computed::Computed;
+use computed::{Computed, InKernel};
 
 use super::Stream;
 use crate::clock;
@@ -156,6 +156,7 @@ pub struct Regions {
     /// Of the stretch that lasts, and of the one before the looks that are not in the trace yet.
     computed: Computed,
     computed_before_looks: Computed,
+    in_kernel: InKernel,
     least: u64,
     tiny: u64,
 }

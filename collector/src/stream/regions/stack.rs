@@ -2,6 +2,7 @@
 
 use laggard_trace::RegionEntry;
 
+use super::computed::InKernel;
 use super::{
     Frame, Kind, LEAST_RECORDED, MOST_REGIONS, Moment, Open, Region, Regions, TINY, TRIED,
 };
@@ -22,6 +23,7 @@ impl Regions {
         Regions {
             least: clock::ticks(LEAST_RECORDED),
             tiny: clock::ticks(TINY).max(1),
+            in_kernel: InKernel::new(),
             ..Regions::default()
         }
     }
