@@ -13,9 +13,11 @@ use crate::stream::Stream;
 
 /// Regions that are told of one stretch: those with most.
 const MOST_TOLD: usize = 32;
-/// No region is told of a stretch if more than this part of them all was no computation: nobody knows in
-/// which of them that was.
+/// No region is told of a stretch if more than this part of them all was asleep or in the kernel: nobody
+/// knows in which of them that was.
 const MOST_BESIDE: u64 = 10;
+/// Nor if this part or more was without a processor. Less of it hits each region by its length.
+const MOST_PREEMPTED: u64 = 2;
 
 /// What regions took of a stretch: call paths, and ticks.
 pub(super) type Computed = Vec<(u32, u64)>;
@@ -60,13 +62,15 @@ fn records(
     }
     let most = told / MOST_BESIDE;
     let is_long = in_kernel.is_too_long(beside.kernel, most);
-    if is_long || beside.blocked + beside.preempted > most {
+    if is_long || beside.blocked > most || beside.preempted >= told / MOST_PREEMPTED {
         computed.clear();
         computed.push((0, told));
     }
     computed.sort_unstable();
+    let on = u128::from(told.saturating_sub(beside.preempted));
     for (path, ticks) in computed.drain(..) {
-        to.extend(Record::of_ticks(Extension::Sampled, path, ticks));
+        let ticks = u128::from(ticks) * on / u128::from(told);
+        to.extend(Record::of_ticks(Extension::Sampled, path, ticks as u64));
     }
 }
 
@@ -230,6 +234,12 @@ mod tests {
         let (known, sum) = (expected(&[(5, 40), (7, 60)]), expected(&[(0, 100)]));
         assert_eq!(told(asleep(10)), known);
         assert_eq!(told(asleep(11)), sum);
+        let preempted = |preempted| Beside {
+            preempted,
+            ..Beside::default()
+        };
+        assert_eq!(told(preempted(25)), expected(&[(5, 30), (7, 45)]));
+        assert_eq!(told(preempted(50)), expected(&[(0, 50)]));
         assert_eq!(told(in_kernel(50)), known);
         assert_eq!(told(in_kernel(51)), sum);
     }
