@@ -11,7 +11,7 @@ use crate::{Bottleneck, OperationTimes, Report, RootCause, Victim, has_rank, lis
 const RANGES: usize = 4;
 /// A root cause that starts nearly all waiting.
 const NEARLY_ALL: f64 = 0.9;
-/// So many times the gain of the cause that is named is worth a word.
+/// So many times the gain of the largest cause comes first.
 const GAINS_MORE: f64 = 2.0;
 /// Part of a root cause that is worth a word.
 const NOTABLE: f64 = 0.05;
@@ -67,8 +67,9 @@ pub(crate) fn waiting(report: &Report) -> String {
     text
 }
 
-/// The largest root cause. Where ranks share cores, calls take longer because their rank waits for one,
-/// whatever the program does. So the largest cause outside of communication comes first there.
+/// The root cause to mend first. As a rule it is the largest one, but what starts much waiting need not gain
+/// much. Where ranks share cores, calls take longer because their rank waits for one,
+/// whatever the program does. So the largest cause outside of communication counts as the largest there.
 fn cause(report: &Report, wait: f64) -> Option<String> {
     let all = roots::listed(report);
     let first = all.first()?;
@@ -80,63 +81,68 @@ fn cause(report: &Report, wait: f64) -> Option<String> {
         is_outside && root.severity_s >= WORTH * first.severity_s
     };
     let own = crowd(report).and_then(|_| all.iter().find(is_own));
-    let (named, text) = match own.filter(|own| own.id != first.id) {
-        Some(own) => {
-            // Who is known to have no processor needs no guess.
-            let why = match first.activity.as_str() {
-                "preempted" => "",
-                _ => ", probably waiting for a core",
-            };
-            let text = format!(
-                "{} {}: {}{why}.",
-                blamed(report, own, "Largest cause outside of communication", wait),
-                percent(first.percent),
-                doing(first, report.run.ranks)
-            );
-            (own, text)
-        }
-        None => (first, blamed(report, first, "Largest cause", wait)),
+    let own = own.filter(|own| own.id != first.id);
+    let (largest, lesser) = match own {
+        Some(own) => (own, "Largest cause outside of communication"),
+        None => (first, "Largest cause"),
     };
+    let which = which(largest, lesser, wait);
     let shown = &all[..all.len().min(roots::SHOWN)];
-    Some(text + &gains_more(shown, named).unwrap_or_default())
+    let best = gains_more(shown, largest);
+    let mut text = match best {
+        Some((best, gain)) => {
+            let little = match largest.gain_percent {
+                Some(gain) if gain > 0.0 => format!("gains {}", percent(gain)),
+                _ => "gains nothing".to_owned(),
+            };
+            format!(
+                "{} {which}: {}. Mending that {little}.",
+                blamed(report, best, &format!("Most to gain ({})", percent(gain))),
+                doing(largest, report.run.ranks)
+            )
+        }
+        None => blamed(report, largest, &which),
+    };
+    let is_told = best.is_some_and(|(best, _)| best.id == first.id);
+    if own.is_some() && !is_told {
+        // Who is known to have no processor needs no guess.
+        let why = match first.activity.as_str() {
+            "preempted" => "",
+            _ => ", probably waiting for a core",
+        };
+        let doing = doing(first, report.run.ranks);
+        text.push_str(&format!(" {}: {doing}{why}.", percent(first.percent)));
+    }
+    Some(text)
 }
 
-/// `Mending it would make the run 0.20 % shorter, mending rc2 3.4 %.`, if the waiting that a cause
-/// starts says little about what is gained.
-fn gains_more(all: &[RootCause], named: &RootCause) -> Option<String> {
-    let gain = named.gain_percent?;
+/// The cause with most to gain, and how much shorter the run would be, %, if the waiting that the `largest` one
+/// starts says little about that.
+fn gains_more<'r>(all: &'r [RootCause], largest: &RootCause) -> Option<(&'r RootCause, f64)> {
+    let gain = largest.gain_percent?;
     let gains = all
         .iter()
         .filter_map(|root| Some((root, root.gain_percent?)));
-    let (root, most) = gains.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (most >= NOTABLE_PERCENT && most > GAINS_MORE * gain).then(|| {
-        let gain = match gain > 0.0 {
-            true => format!("make the run {} shorter", percent(gain)),
-            false => "not make the run shorter".to_owned(),
-        };
-        format!(
-            " Mending it would {gain}, mending {} {}.",
-            root.id,
-            percent(most)
-        )
-    })
+    let best = gains.max_by(|a, b| a.1.total_cmp(&b.1));
+    best.filter(|(_, most)| *most >= NOTABLE_PERCENT && *most > GAINS_MORE * gain)
+}
+
+/// How much of the waiting a root cause starts.
+fn which(root: &RootCause, lesser: &str, wait: f64) -> String {
+    if root.severity_s >= NEARLY_ALL * wait {
+        return "Cause".to_owned();
+    }
+    let which = match root.severity_s > 0.5 * wait {
+        true => "Main cause",
+        false => lesser,
+    };
+    format!("{which} ({})", percent(root.percent))
 }
 
 /// `Cause: rank 3 computes 3.0x as long as the others before MPI_Send at stencil.c:12 main. Ranks
 /// 0-2 wait in MPI_Waitall at stencil.c:14 main; rank 1 only passes the delay on.`
-fn blamed(report: &Report, root: &RootCause, lesser: &str, wait: f64) -> String {
-    let what = match root.severity_s {
-        nearly_all if nearly_all >= NEARLY_ALL * wait => "Cause".to_owned(),
-        part => {
-            let which = if part > 0.5 * wait {
-                "Main cause"
-            } else {
-                lesser
-            };
-            format!("{which} ({})", percent(root.percent))
-        }
-    };
-    let mut text = format!("{what}: {}.", doing(root, report.run.ranks));
+fn blamed(report: &Report, root: &RootCause, which: &str) -> String {
+    let mut text = format!("{which}: {}.", doing(root, report.run.ranks));
     // Ranks that take longer in the call in which they wait for each other are named once.
     let is_other = |victim: &&Victim| {
         (&victim.operation, &victim.location) != (&root.operation, &root.location)
