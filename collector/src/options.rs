@@ -39,6 +39,8 @@ pub enum SampleBy {
     Perf,
     /// A timer's signal.
     Signal,
+    /// A signal of a thread of the collector.
+    Thread,
 }
 
 /// The choices made for this run.
@@ -244,12 +246,13 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "LAGGARD_SAMPLE_BY",
-        values: "best, perf or signal",
+        values: "best, perf, signal or thread",
         set: |options, value| {
             options.sample_by = match value.to_str()? {
                 "best" => SampleBy::Best,
                 "perf" => SampleBy::Perf,
                 "signal" => SampleBy::Signal,
+                "thread" => SampleBy::Thread,
                 _ => return None,
             };
             Some(())

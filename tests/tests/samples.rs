@@ -16,7 +16,7 @@ use laggard_tests::report::Report;
 use laggard_tests::round_trip;
 use serde_json::Value;
 
-const WAYS: [&str; 2] = ["perf", "signal"];
+const WAYS: [&str; 3] = ["perf", "signal", "thread"];
 /// Rounds of the programs that are late.
 const ROUNDS: f64 = 40.0;
 /// Frequent samples: the programs are short.
@@ -254,7 +254,11 @@ fn what_is_forbidden_is_said() {
     let bench = Bench::sharing("samples-forbidden");
     let forbidding = bench.compile("processor/forbidding.c", &[], &[]);
     let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
-    for (what, told) in [("perf", "by signal"), ("both", "not sampled")] {
+    for (what, told) in [
+        ("perf", "by signal"),
+        ("timers", "by thread"),
+        ("all", "not sampled"),
+    ] {
         let words = [&forbidding, Path::new(what), &program].map(AsRef::as_ref);
         let (_, trace) = traced(&bench, "best", &words, true);
         let info = info(&bench, &trace);
@@ -269,7 +273,7 @@ fn the_trace_tells_how_it_was_sampled() {
     let bench = Bench::sharing("samples-ways");
     let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
     let words = [program.as_os_str(), OsStr::new("plain")];
-    for way in ["best", "perf", "signal"] {
+    for way in ["best", "perf", "signal", "thread"] {
         let (_, trace) = traced(&bench, way, &words, true);
         let told = if way == "best" { "perf" } else { way };
         let info = info(&bench, &trace);

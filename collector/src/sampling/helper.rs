@@ -1,16 +1,19 @@
-//! A thread that empties the kernel's rings while their threads compute.
+//! A thread that looks after those that compute: it empties the kernel's rings, and sends signals where there are no timers.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::Rings;
+/// What the thread looks after.
+pub trait Watch: Send + Sync {
+    /// Looks now. Not after `remove` has returned.
+    fn look(&self);
+}
 
-/// The rings, and how long the thread may sleep.
+/// All of that, and how long the thread may sleep.
 struct Watched {
-    all: Vec<Arc<Mutex<Rings>>>,
-    /// Time in which the smallest ring gets half full.
+    all: Vec<Arc<dyn Watch>>,
     pause: Duration,
     runs: bool,
 }
@@ -28,23 +31,24 @@ fn watched() -> MutexGuard<'static, Watched> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Empties a ring from now on, at the latest after `pause`.
-pub fn add(rings: &Arc<Mutex<Rings>>, pause: Duration) {
+/// Looks from now on, after `pause` at the latest. Returns whether there is a thread that does.
+pub fn add(watch: Arc<dyn Watch>, pause: Duration) -> bool {
     let mut watched = watched();
-    watched.all.push(Arc::clone(rings));
+    watched.all.push(watch);
     watched.pause = watched.pause.min(pause);
     if !watched.runs {
         watched.runs = start();
     }
+    watched.runs
 }
 
-/// Leaves a ring alone.
-pub fn remove(rings: &Arc<Mutex<Rings>>) {
-    watched().all.retain(|other| !Arc::ptr_eq(other, rings));
+/// Looks no more.
+pub fn remove(watch: &Arc<dyn Watch>) {
+    let is_other = |other: &Arc<dyn Watch>| !ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(watch));
+    watched().all.retain(is_other);
 }
 
-/// Starts the thread, which takes no signals of the program. `false` if that fails: rings overflow
-/// in long stretches then, which is counted.
+/// Starts the thread, which takes no signals of the program. `false` if that fails.
 fn start() -> bool {
     // SAFETY: objects that the calls fill in; a function with the signature of threads.
     unsafe {
@@ -79,11 +83,8 @@ extern "C" fn watch(_: *mut libc::c_void) -> *mut libc::c_void {
             watched.runs = false;
             return ptr::null_mut();
         }
-        for rings in &watched.all {
-            // Whoever has it empties it.
-            if let Ok(mut rings) = rings.try_lock() {
-                rings.drain();
-            }
+        for watch in &watched.all {
+            watch.look();
         }
     }
 }

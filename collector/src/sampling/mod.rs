@@ -1,6 +1,6 @@
 //! Samples of the call stack while a thread computes.
 //!
-//! *In.* The kernel, or a timer, notes now and then where a thread is: registers and a copy of the
+//! *In.* The kernel, a timer, or another thread has noted now and then where a thread is: registers and a copy of the
 //! stack. *Out.* At the end of a stretch between two calls, the samples of that stretch; the stream
 //! unwinds them, as it does call paths, and writes them with the call that ends the stretch.
 //! *Not supported.* Threads that never call: they have no location.
@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use crate::clock;
 use crate::options::SampleBy;
+use helper::Watch;
 use perf::Ring;
 pub use store::Sample;
 use store::Store;
-use timer::Timer;
+use timer::{Source, Timer};
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,15 @@ pub struct Rings {
 impl Rings {
     fn drain(&mut self) {
         self.ring.drain(&mut self.store);
+    }
+}
+
+impl Watch for Mutex<Rings> {
+    fn look(&self) {
+        // Whoever has it empties it.
+        if let Ok(mut rings) = self.try_lock() {
+            rings.drain();
+        }
     }
 }
 
@@ -67,13 +77,16 @@ impl Sampler {
     pub fn start(wanted: Wanted) -> io::Result<Sampler> {
         let period = Duration::from_secs(1) / wanted.hz.max(1);
         // Only the thread itself finds its Python frames.
-        let by_signal = || Timer::start(period).map(Way::Timer);
+        let by_timer = || Timer::start(period, Source::kernel).map(Way::Timer);
+        let by_thread = || Timer::start(period, Source::helper).map(Way::Timer);
+        let by_signal = || by_timer().or_else(|_| by_thread());
         let has_python = laggard_callpath::prepare_python();
         let way = match wanted.by {
             SampleBy::Best if has_python => by_signal().or_else(|_| by_perf(period)),
             SampleBy::Best => by_perf(period).or_else(|_| by_signal()),
             SampleBy::Perf => by_perf(period),
-            SampleBy::Signal => by_signal(),
+            SampleBy::Signal => by_timer(),
+            SampleBy::Thread => by_thread(),
         };
         Ok(Sampler {
             way: way?,
@@ -84,9 +97,9 @@ impl Sampler {
 
     /// How the thread is sampled, as the trace says it.
     pub fn way(&self) -> &'static str {
-        match self.way {
+        match &self.way {
             Way::Perf(_) => "perf",
-            Way::Timer(_) => "signal",
+            Way::Timer(timer) => timer.way(),
         }
     }
 
@@ -142,14 +155,16 @@ fn by_perf(period: Duration) -> io::Result<Way> {
     let pause = period.saturating_mul((ring.capacity() / 2).max(1) as u32);
     let store = Store::new().ok_or(io::ErrorKind::OutOfMemory)?;
     let rings = Arc::new(Mutex::new(Rings { ring, store }));
-    helper::add(&rings, pause);
+    // Without a thread, rings overflow in long stretches, which is counted.
+    helper::add(rings.clone(), pause);
     Ok(Way::Perf(rings))
 }
 
 impl Drop for Sampler {
     fn drop(&mut self) {
         if let Way::Perf(rings) = &self.way {
-            helper::remove(rings);
+            let rings: Arc<dyn Watch> = rings.clone();
+            helper::remove(&rings);
         }
     }
 }

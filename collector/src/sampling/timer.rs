@@ -1,6 +1,6 @@
-//! Samples by a timer of the thread's own processor time, which sends it a real-time signal.
+//! Samples by a real-time signal, which a timer of the thread's own processor time sends it.
 //!
-//! Where the kernel's rings are forbidden. The signal is one that the program had not used when
+//! Where the kernel's rings are forbidden. Where timers are, too, the helper looks at that time and sends it. The signal is one that the program had not used when
 //! recording began; system calls go on after it. The handler calls nothing but what looks for Python's frames: it copies
 //! registers and stack, unless the thread is in a recorded call. It has a stack of its own, since that of
 //! the program may be short.
@@ -8,10 +8,13 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering, compiler_fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence,
+};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::helper::{self, Watch};
 use super::store::{STACK, Store};
 use crate::clock;
 use crate::thread::{UNRECORDED, slot};
@@ -30,78 +33,244 @@ struct Target {
     store: Store,
     /// The thread itself uses the store.
     is_used: AtomicBool,
+    /// The thread whose store it is.
+    thread: AtomicI32,
+    /// Periods that the helper's signal on its way stands for; 0: there is none.
+    periods: AtomicU32,
 }
 
 /// Targets without a thread.
 static FREE: Mutex<Vec<&'static AtomicPtr<Target>>> = Mutex::new(Vec::new());
 
-/// The timer of a thread.
+/// Samples a thread by signals.
 pub struct Timer {
-    id: libc::timer_t,
+    source: Source,
     target: &'static AtomicPtr<Target>,
     thread: libc::pid_t,
     /// `None` if the program had one.
     stack: Option<SignalStack>,
 }
 
-// SAFETY: other threads only delete the timer.
+// SAFETY: other threads only end the source.
 unsafe impl Send for Timer {}
 
-impl Timer {
-    /// Begins to sample the calling thread, once in so much time on the processor.
+/// Where the signals come from.
+pub enum Source {
+    /// A timer of the kernel's.
+    Kernel(libc::timer_t),
+    Helper(Arc<dyn Watch>),
+}
+
+/// What a source needs.
+pub struct Aim {
+    signal: i32,
+    thread: libc::pid_t,
+    target: &'static AtomicPtr<Target>,
+    /// Time on the processor between two signals.
+    period: Duration,
+}
+
+impl Source {
+    /// A timer of the calling thread's processor time.
     ///
     /// # Errors
-    /// All signals are in use, or there can be no more timers.
-    pub fn start(period: Duration) -> io::Result<Timer> {
-        let signal = signal()?;
-        let target = target().ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: structures of plain values, which the calls read or fill in.
-        unsafe {
-            let thread = libc::gettid();
-            let mut event: libc::sigevent = std::mem::zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = signal;
-            event.sigev_notify_thread_id = thread;
-            event.sigev_value.sival_ptr = ptr::from_ref(target).cast_mut().cast();
-            let mut id = ptr::null_mut();
-            if libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut id) != 0 {
-                let error = io::Error::last_os_error();
-                give_back(target);
-                return Err(error);
-            }
-            let stack = SignalStack::install();
-            let timer = Timer {
-                id,
-                target,
-                thread,
-                stack,
-            };
-            timer.set(period)?;
-            Ok(timer)
-        }
-    }
-
-    fn set(&self, period: Duration) -> io::Result<()> {
+    /// There can be no more timers.
+    pub fn kernel(aim: Aim) -> io::Result<Source> {
         let time = libc::timespec {
-            tv_sec: period.as_secs() as libc::time_t,
-            tv_nsec: period.subsec_nanos().into(),
+            tv_sec: aim.period.as_secs() as libc::time_t,
+            tv_nsec: aim.period.subsec_nanos().into(),
         };
         let times = libc::itimerspec {
             it_interval: time,
             it_value: time,
         };
-        // SAFETY: a timer of this process, and valid times.
-        match unsafe { libc::timer_settime(self.id, 0, &times, ptr::null_mut()) } {
+        // SAFETY: structures of plain values, which the calls read or fill in.
+        unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = aim.signal;
+            event.sigev_notify_thread_id = aim.thread;
+            event.sigev_value.sival_ptr = ptr::from_ref(aim.target).cast_mut().cast();
+            let mut id = ptr::null_mut();
+            if libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut id) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if libc::timer_settime(id, 0, &times, ptr::null_mut()) != 0 {
+                let error = io::Error::last_os_error();
+                libc::timer_delete(id);
+                return Err(error);
+            }
+            Ok(Source::Kernel(id))
+        }
+    }
+
+    /// The helper, which looks at the calling thread's processor time once in a period.
+    ///
+    /// # Errors
+    /// That time cannot be read, there can be no thread, or it may not send signals.
+    pub fn helper(aim: Aim) -> io::Result<Source> {
+        let clock = clock::of_this_thread();
+        let clock = clock.ok_or_else(|| io::Error::other("no clock of a thread"))?;
+        let period = aim.period;
+        let pulse = Pulse {
+            told: AtomicU64::new(clock::of_thread_ns(clock)),
+            clock,
+            aim,
+        };
+        // Signal 0 is none: it only tells whether this is permitted.
+        pulse.send(0)?;
+        let pulse: Arc<dyn Watch> = Arc::new(pulse);
+        if !helper::add(pulse.clone(), period) {
+            helper::remove(&pulse);
+            return Err(io::Error::other("no further thread"));
+        }
+        Ok(Source::Helper(pulse))
+    }
+
+    /// No more signals.
+    fn stop(&self) {
+        match self {
+            Source::Kernel(id) => {
+                // SAFETY: all zero is a time, and the timer is one of this process. It cannot be asked for more.
+                unsafe { libc::timer_settime(*id, 0, &std::mem::zeroed(), ptr::null_mut()) };
+            }
+            Source::Helper(pulse) => helper::remove(pulse),
+        }
+    }
+
+    /// The same, for good.
+    fn end(&self) {
+        match self {
+            // SAFETY: made by `kernel`, and deleted once.
+            Source::Kernel(id) => unsafe {
+                libc::timer_delete(*id);
+            },
+            Source::Helper(pulse) => helper::remove(pulse),
+        }
+    }
+}
+
+/// A thread that gets a signal for each period that it was on the processor.
+struct Pulse {
+    aim: Aim,
+    clock: libc::clockid_t,
+    /// Its time at the last signal, ns.
+    told: AtomicU64,
+}
+
+/// The kernel's information about a signal that a program sends.
+#[repr(C)]
+struct Sent {
+    signal: i32,
+    error: i32,
+    code: i32,
+    #[cfg(target_pointer_width = "64")]
+    gap: i32,
+    process: libc::pid_t,
+    user: libc::uid_t,
+    value: *const AtomicPtr<Target>,
+    rest: [u64; 12],
+}
+
+/// Tells signals of the helper from those of programs. Only a process itself can send it codes of its own choice.
+const OF_HELPER: i32 = -0x4c47;
+
+impl Pulse {
+    fn send(&self, signal: i32) -> io::Result<()> {
+        // SAFETY: always possible.
+        let process = unsafe { libc::getpid() };
+        let sent = Sent {
+            signal,
+            error: 0,
+            code: OF_HELPER,
+            #[cfg(target_pointer_width = "64")]
+            gap: 0,
+            process,
+            // SAFETY: always possible.
+            user: unsafe { libc::getuid() },
+            value: self.aim.target,
+            rest: [0; 12],
+        };
+        let number = libc::SYS_rt_tgsigqueueinfo;
+        // SAFETY: information of the kernel's size, about a signal to a thread of this process.
+        match unsafe { libc::syscall(number, process, self.aim.thread, signal, &raw const sent) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Watch for Pulse {
+    fn look(&self) {
+        let period = self.aim.period.as_nanos().max(1) as u64;
+        let told = self.told.load(Ordering::Relaxed);
+        let periods = clock::of_thread_ns(self.clock).saturating_sub(told) / period;
+        if periods == 0 {
+            return;
+        }
+        let target = self.aim.target.load(Ordering::Relaxed);
+        // SAFETY: never freed.
+        let due = unsafe { &(*target).periods };
+        // Until the handler takes them, one signal is on its way for all.
+        let is_sent = due.fetch_add(periods.min(u64::from(u16::MAX)) as u32, Ordering::Relaxed) > 0;
+        match is_sent || self.send(self.aim.signal).is_ok() {
+            true => self.told.store(told + periods * period, Ordering::Relaxed),
+            false => due.store(0, Ordering::Relaxed),
+        }
+    }
+}
+
+impl Timer {
+    /// Begins to sample the calling thread, once in so much time on the processor.
+    ///
+    /// # Errors
+    /// All signals are in use, or the source cannot be had.
+    pub fn start(
+        period: Duration,
+        source: impl FnOnce(Aim) -> io::Result<Source>,
+    ) -> io::Result<Timer> {
+        let signal = signal()?;
+        let target = target().ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: always possible.
+        let thread = unsafe { libc::gettid() };
+        // SAFETY: never freed.
+        let of = unsafe { &*target.load(Ordering::Relaxed) };
+        of.periods.store(0, Ordering::Relaxed);
+        of.thread.store(thread, Ordering::Relaxed);
+        let stack = SignalStack::install();
+        let aim = Aim {
+            signal,
+            thread,
+            target,
+            period,
+        };
+        match source(aim) {
+            Ok(source) => Ok(Timer {
+                source,
+                target,
+                thread,
+                stack,
+            }),
+            Err(error) => {
+                stack.map(SignalStack::remove);
+                give_back(target);
+                Err(error)
+            }
+        }
+    }
+
+    /// How, as the trace says it.
+    pub fn way(&self) -> &'static str {
+        match self.source {
+            Source::Kernel(_) => "signal",
+            Source::Helper(_) => "thread",
         }
     }
 
     /// Ends the signals if the program has set a handler of its own for them.
     pub fn stop_unless_ours(&self) {
         if !is_ours(SIGNAL.load(Ordering::Relaxed)) {
-            // It cannot be asked for more than that.
-            let _ = self.set(Duration::ZERO);
+            self.source.stop();
         }
     }
 
@@ -122,8 +291,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: made by `start`.
-        unsafe { libc::timer_delete(self.id) };
+        self.source.end();
         // Another thread cannot know whether a handler runs now.
         // SAFETY: always possible.
         if self.thread == unsafe { libc::gettid() } {
@@ -202,6 +370,8 @@ fn target() -> Option<&'static AtomicPtr<Target>> {
     let target = Box::new(Target {
         store: Store::new()?,
         is_used: AtomicBool::new(false),
+        thread: AtomicI32::new(0),
+        periods: AtomicU32::new(0),
     });
     Some(Box::leak(Box::new(AtomicPtr::new(Box::into_raw(target)))))
 }
@@ -260,7 +430,7 @@ type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel's info.
     let code = unsafe { (*info).si_code };
-    if code != libc::SI_TIMER {
+    if code != libc::SI_TIMER && code != OF_HELPER {
         // Somebody sent it: what it did without the collector.
         // SAFETY: async-signal-safe calls. The signal comes again when this returns.
         unsafe {
@@ -271,6 +441,16 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         }
         return;
     }
+    // SAFETY: the value that its source was made with: a target, which is never freed.
+    let target = unsafe {
+        let target: *const AtomicPtr<Target> = (*info).si_value().sival_ptr.cast();
+        (*target).load(Ordering::Relaxed)
+    };
+    let periods = match code {
+        // SAFETY: as above.
+        OF_HELPER => unsafe { (*target).periods.swap(0, Ordering::Relaxed) },
+        _ => 1 + overrun(info),
+    };
     // SAFETY: the slot belongs to this thread.
     let thread = unsafe { *slot() };
     if thread.is_null() || thread == UNRECORDED {
@@ -281,12 +461,11 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     if active != 0 {
         return;
     }
-    // SAFETY: of a timer, the value that it was made with: a target, which is never freed. Its
-    // thread runs this.
+    // SAFETY: the target's thread runs this.
     unsafe {
-        let target: *const AtomicPtr<Target> = (*info).si_value().sival_ptr.cast();
-        let target = (*target).load(Ordering::Relaxed);
-        if (*target).is_used.load(Ordering::Relaxed) {
+        // The number of a thread that ended may be another one's now.
+        let is_other = (*target).thread.load(Ordering::Relaxed) != libc::gettid();
+        if is_other || (*target).is_used.load(Ordering::Relaxed) {
             return;
         }
         let Some(sample) = (*target).store.room() else {
@@ -294,7 +473,7 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         };
         let (pc, sp, bp) = registers(&*context.cast());
         (sample.time, sample.pc, sample.sp, sample.bp) = (clock::now(), pc, sp, bp);
-        sample.periods = 1 + overrun(info);
+        sample.periods = periods.max(1);
         sample.pythons = laggard_callpath::note_python(&mut sample.python);
         // Of another stack, such as a coroutine's, only this page is known to be there.
         let end = match stack.contains(&sp) {

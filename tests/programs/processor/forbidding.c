@@ -1,5 +1,5 @@
 /* Forbids system calls as containers do, and becomes the program of the further arguments. The first one
- * says which: `perf`, or `both` ways of sampling. */
+ * says what: `perf`, `timers` too, or `all` that sampling needs. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -13,11 +13,13 @@
 
 int main(int argc, char **argv)
 {
-    int both = strcmp(argv[1], "both") == 0;
+    int all = strcmp(argv[1], "all") == 0;
+    int timers = all || strcmp(argv[1], "timers") == 0;
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_perf_event_open, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, both ? __NR_timer_create : __NR_perf_event_open, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_perf_event_open, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, timers ? __NR_timer_create : __NR_perf_event_open, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, all ? __NR_rt_tgsigqueueinfo : __NR_perf_event_open, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
     };
