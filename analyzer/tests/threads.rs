@@ -263,3 +263,65 @@ fn chains_go_through_threads_and_ranks() {
     assert!(root.indirect_s > 0.015, "{root:?}");
     assert_eq!(root.gain_s, None);
 }
+
+/// Root causes: thread sets and lines of the calls that were late, with their costs, ms.
+fn roots(report: &Report) -> Vec<(&str, u32, i64)> {
+    let roots = report.root_causes.iter().flatten();
+    let roots = roots.map(|root| {
+        let line = root.until.as_ref().map_or(0, |until| until.location.line);
+        (
+            &*root.thread_set,
+            line,
+            (root.severity_s * 1e3).round() as i64,
+        )
+    });
+    roots.filter(|(_, _, cost)| *cost > 0).collect()
+}
+
+/// Threads that came to a barrier in turns, with the key of each: who meets whom changes.
+fn barriers(all: &mut [Calls], meetings: &[(u64, &[(usize, u64)])]) {
+    for (key, enters) in meetings {
+        let leave = enters.iter().map(|(_, enter)| *enter).max().unwrap_or(0);
+        for &(thread, enter) in *enters {
+            let barrier = (10 + thread as u32, number::pthread_barrier_wait);
+            let key = (*key, enters.len() as i64);
+            call(&mut all[thread], barrier, key, (enter, leave));
+        }
+    }
+}
+
+/// Two threads meet at a barrier of theirs. What the late one did there makes its partner late for a third thread,
+/// which was not there.
+#[test]
+fn a_meeting_of_two_is_none_with_a_third() {
+    let mut all = threads(3);
+    let together = [(0, 10), (1, 10), (2, 10)];
+    let meetings: [(u64, &[(usize, u64)]); 3] = [
+        (1, &together),
+        (2, &[(0, 10), (1, 40)]),
+        (1, &[(0, 40), (1, 40), (2, 10)]),
+    ];
+    barriers(&mut all, &meetings);
+    let report = report(all, 50);
+    assert_eq!(lost(&report, "wait_at_thread_barrier"), 60);
+    assert_eq!(roots(&report), [("1", 11, 60)]);
+}
+
+/// Barriers at one address may have other threads each time: only those that came have met. What was before a
+/// meeting without any waits is settled.
+#[test]
+fn who_met_is_who_came_to_that_meeting() {
+    let mut all = threads(3);
+    let together = [(0, 10), (1, 10), (2, 10)];
+    let meetings: [(u64, &[(usize, u64)]); 5] = [
+        (1, &together),
+        (2, &[(0, 10), (1, 40)]),
+        (2, &[(1, 42), (2, 42)]),
+        (1, &[(0, 44), (1, 44), (2, 44)]),
+        (1, &[(0, 64), (1, 46), (2, 46)]),
+    ];
+    barriers(&mut all, &meetings);
+    let report = report(all, 70);
+    assert_eq!(lost(&report, "wait_at_thread_barrier"), 30 + 36);
+    assert_eq!(roots(&report), [("", 10, 36), ("1", 11, 30)]);
+}

@@ -460,3 +460,47 @@ fn odd_programs_behave_as_ever() {
         assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Value>::new());
     }
 }
+
+/// A thread meets those that come to the same barrier, and no others of its rank: what it did before is
+/// told to others later. In nested regions, and with barriers for some threads.
+#[test]
+fn threads_meet_only_their_team() {
+    let check_root = |run: &Run, (source, place): (&str, &str), pattern: &str, expected: f64| {
+        let place = mark(source, place);
+        let mut roots = run.report["root_causes"].as_array().into_iter().flatten();
+        let root = roots.find(|root| root["until"]["line"] == place);
+        let root = root.unwrap_or(&Value::Null);
+        let victims = root["victims"].as_array().into_iter().flatten();
+        let victims = victims.filter(|victim| victim["pattern"] == pattern);
+        let cost: f64 = victims.filter_map(|one| one["severity_s"].as_f64()).sum();
+        let is_near = near(cost, expected, 0.1 * expected);
+        check(is_near, &(pattern, cost, expected, root))
+    };
+    let source = "threads/nested.c";
+    let check_nested = |run: &Run| {
+        let pattern = "wait_at_implicit_omp_barrier";
+        run.loses(pattern, ROUNDS * (2.0 * DELAY + 0.080 - DELAY))?;
+        check_root(run, (source, "inner"), pattern, ROUNDS * 2.0 * DELAY)?;
+        check_root(run, (source, "second"), pattern, ROUNDS * (0.080 - DELAY))?;
+        let pattern = "wait_at_barrier";
+        check_root(run, (source, "inner"), pattern, ROUNDS * DELAY)?;
+        check_root(run, (source, "second"), pattern, ROUNDS * (0.080 - DELAY))
+    };
+    until_right("nested", |_| check_nested(&Run::of("nested.c", 2, "2")));
+    until_right("nested by clang", |_| {
+        check_nested(&Run::by_clang("nested.c", 2, "2"))
+    });
+    let source = "threads/barriers.c";
+    let check_barriers = |run: &Run| {
+        let pattern = "wait_at_thread_barrier";
+        run.loses(pattern, ROUNDS * (2.0 * DELAY + 2.0 * 0.020))?;
+        check_root(run, (source, "late"), pattern, ROUNDS * 2.0 * DELAY)?;
+        check_root(run, (source, "later"), pattern, ROUNDS * 2.0 * 0.020)
+    };
+    until_right("barriers", |_| {
+        check_barriers(&Run::of("barriers.c", 1, "1"))
+    });
+    until_right("barriers by clang", |_| {
+        check_barriers(&Run::by_clang("barriers.c", 1, "1"))
+    });
+}

@@ -10,6 +10,7 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::{PathKey, path_key};
 use crate::roots::counters::Numbers;
 use crate::roots::functions::Functions;
+use crate::stream::roles::Among;
 use crate::stream::rows::{Row, TimeClass};
 use crate::stream::thread::Thread;
 use crate::wire::links::Wholes;
@@ -164,7 +165,7 @@ impl Activity {
 pub struct OfCall {
     /// The number of its activity.
     pub number: u32,
-    /// Whether it may meet a group.
+    /// Whether it may meet a group, or a team of threads.
     pub meets: bool,
     /// Whether it posts a request.
     pub posts: bool,
@@ -295,7 +296,7 @@ impl Activities {
         let at = signature as usize;
         let call = OfCall {
             number,
-            meets: row.is_some_and(|row| row.has(flags::COLLECTIVE) || row.shape == Shape::Init),
+            meets: row.is_some_and(meets),
             posts: row.is_some_and(|row| row.has(flags::POSTS)),
             tells: row.map_or([false; INSIDE.len()], tells),
             is_plain: row.is_some_and(is_plain),
@@ -524,6 +525,10 @@ fn tells(row: &Row) -> [bool; INSIDE.len()] {
     let waits = call.is_some_and(|call| call.is_threads()) || row.class == TimeClass::Io;
     let is_apart = call.is_none_or(|call| call.shape.is_apart());
     INSIDE.map(|kind| !is_apart && !row.looks && (kind == Kind::Preempted || !waits))
+}
+
+fn meets(row: &Row) -> bool {
+    row.has(flags::COLLECTIVE) || row.shape == Shape::Init || row.among == Among::Meets
 }
 
 fn is_plain(row: &Row) -> bool {

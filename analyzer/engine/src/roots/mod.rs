@@ -31,6 +31,7 @@ mod spent;
 pub mod sums;
 mod sweep;
 mod synced;
+mod teams;
 mod telling;
 mod walk;
 

@@ -15,6 +15,7 @@ use crate::roots::members::Members;
 use crate::roots::path::Sets;
 use crate::roots::sides::Spoken;
 use crate::roots::sums::Victim;
+use crate::roots::teams::Teams;
 use crate::roots::telling::{Exchanged, Team, teams};
 use crate::roots::walk::{Late, Walker};
 use crate::roots::{Search, lanes, path};
@@ -24,6 +25,8 @@ use crate::wire::links::{Jump, Kept, Link};
 pub(super) struct Sweep<'s> {
     pub(super) search: &'s Search<'s>,
     pub(super) walkers: Vec<Walker<'s>>,
+    /// By rank of this agent.
+    teams: Vec<Teams>,
     /// World rank and number of the thread of each walker.
     pub(super) names: Vec<(u32, u32)>,
     /// Walkers by rank and position of the thread.
@@ -107,6 +110,7 @@ impl<'s> Sweep<'s> {
             map,
             sets: Sets::default(),
             started: later,
+            teams: ranks.iter().map(|_| Teams::default()).collect(),
             folded: FxHashMap::default(),
             search,
             walkers,
@@ -126,6 +130,12 @@ impl<'s> Sweep<'s> {
         self.walkers
             .par_iter_mut()
             .for_each(|walker| walker.read(until));
+        let ranks = self.walkers.chunk_by_mut(|a, b| a.name.0 == b.name.0);
+        let ranks = ranks.zip(&mut self.teams);
+        let ranks: Vec<_> = ranks.filter(|(threads, _)| threads.len() > 1).collect();
+        ranks
+            .into_par_iter()
+            .for_each(|(threads, teams)| teams.meet(threads, until));
         let mut last = ((NONE, NONE), NONE);
         let waiting = &self.waiting;
         let lane = |link: &Link| {

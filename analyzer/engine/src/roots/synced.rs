@@ -1,10 +1,13 @@
 //! When a location last synchronised with others, and what it had done until then.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
+use crate::roots::teams::Team;
 
 /// Activities, and ns.
 pub type Parts = SmallVec<[(u32, i64); 4]>;
@@ -36,8 +39,10 @@ pub enum Partner {
 pub struct Synced {
     /// With all ranks.
     all: Sums,
-    /// With the threads of a team of its rank.
-    team: Sums,
+    /// With all threads of its rank: before, there were none.
+    threads: Sums,
+    /// With some of them, since. The latest first; each is the last one with one of its threads.
+    teams: Vec<(Team, Sums)>,
     /// Position in `sums`.
     pairs: FxHashMap<Partner, u32>,
     sums: Vec<Sums>,
@@ -52,7 +57,7 @@ impl Synced {
     pub fn with(&self, partner: Partner, members: &Members) -> &Sums {
         let mut last = match partner {
             Partner::Rank(_) => &self.all,
-            Partner::Thread(_) => &self.team,
+            Partner::Thread(thread) => self.with_thread(thread),
         };
         if let Some(&pair) = self.pairs.get(&partner) {
             let pair = &self.sums[pair as usize];
@@ -66,6 +71,13 @@ impl Synced {
         let mut later = later.take_while(|(_, sums)| sums.order > order);
         let met = later.find(|((group, _), _)| members.has(*group, rank));
         met.map_or(last, |(_, sums)| sums)
+    }
+
+    /// The last one of a team with a thread.
+    fn with_thread(&self, thread: u32) -> &Sums {
+        let mut teams = self.teams.iter();
+        let met = teams.find(|(team, _)| team.binary_search(&thread).is_ok());
+        met.map_or(&self.threads, |(_, sums)| sums)
     }
 
     /// The last one with a partner by itself, if it was after `met`.
@@ -104,9 +116,28 @@ impl Synced {
         self.groups.retain(|(_, sums)| sums.order > order);
     }
 
+    /// The start-up of the rank is over: from now on, it has threads.
+    pub fn start(&mut self, now: &Spent) {
+        self.threads.note(now);
+        self.teams.clear();
+    }
+
     /// The threads of a team met.
-    pub fn team(&mut self, now: &Spent) {
-        self.team.note(now);
+    pub fn team(&mut self, team: Team, now: &Spent) {
+        match self.teams.iter().position(|(other, _)| *other == team) {
+            Some(0) => self.teams[0].1.note(now),
+            known => {
+                let mut sums = known.map_or_else(Sums::default, |at| self.teams.remove(at).1);
+                sums.note(now);
+                self.teams.insert(0, (team, sums));
+                let mut met = BTreeSet::new();
+                self.teams.retain(|(team, _)| {
+                    let before = met.len();
+                    met.extend(team.iter().copied());
+                    met.len() > before
+                });
+            }
+        }
     }
 
     /// The two of a wait met.

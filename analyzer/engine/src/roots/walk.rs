@@ -6,6 +6,7 @@ mod meeting;
 mod waiting;
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use laggard_trace::calls::Shape;
@@ -21,6 +22,7 @@ use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
 use crate::roots::sums::Longer;
 use crate::roots::synced::{Closed, Partner, Synced};
+use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
@@ -158,6 +160,8 @@ pub struct Walker<'a> {
     left: i64,
     /// Whether members of its group waited for the open call, or it for them.
     met_group: bool,
+    /// Meetings of its rank's threads that were read: numbers of its calls, and who came.
+    teams: VecDeque<(u64, Team)>,
     /// Requests posted so far.
     posts: u64,
     /// Non-blocking collectives under way, and those that the open call completes.
@@ -244,6 +248,7 @@ impl<'a> Walker<'a> {
             partners: Vec::new(),
             left: i64::MAX,
             met_group: false,
+            teams: VecDeque::new(),
             posts: 0,
             started: Vec::new(),
             completing: Vec::new(),

@@ -5,6 +5,7 @@
 //! not know* other ranks.
 
 mod locks;
+pub mod meetings;
 mod teams;
 
 use laggard_patterns::PatternId;

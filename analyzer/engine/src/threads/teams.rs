@@ -4,17 +4,16 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::number;
 use rustc_hash::FxHashMap;
 
+use super::meetings::Meetings;
 use super::{Settled, party};
 use crate::stream::call::CallAt;
 use crate::stream::rows::Row;
 use crate::wire::parcels::Party;
 
-/// Threads of a team that have come to a meeting, in order. Of those whose meeting never is
-/// complete, others are missing: they were not recorded.
+/// The teams of a rank.
 #[derive(Debug, Default)]
 pub struct Teams {
-    /// By key.
-    meetings: FxHashMap<u64, Vec<CallAt>>,
+    meetings: Meetings,
     /// Threads that wait for the begin of a region, by its key.
     idle: FxHashMap<u64, Vec<CallAt>>,
 }
@@ -43,13 +42,11 @@ impl Teams {
         }
     }
 
-    /// All calls entered before `until` are known, ns: forgets what will never be complete. Nobody
-    /// leaves a meeting before all have come.
+    /// All calls entered before `until` are known, ns: forgets what will never be complete.
     pub fn forget(&mut self, until: i64) {
-        let may_go_on = |call: &CallAt| call.leave >= until;
-        self.meetings.retain(|_, here| here.iter().all(may_go_on));
+        self.meetings.forget(until);
         self.idle.retain(|_, idle| {
-            idle.retain(may_go_on);
+            idle.retain(|call| call.leave >= until);
             !idle.is_empty()
         });
     }
@@ -58,16 +55,11 @@ impl Teams {
     pub fn meet(
         &mut self,
         (rank, call): (u32, &CallAt),
-        (key, size): (u64, u32),
+        meeting: (u64, u32),
         row: &Row,
         settled: &mut Vec<Settled>,
     ) {
-        let here = self.meetings.entry(key).or_default();
-        here.push(*call);
-        if here.len() < size as usize {
-            return;
-        }
-        let Some(here) = self.meetings.remove(&key) else {
+        let Some(here) = self.meetings.come(call, meeting) else {
             return;
         };
         let since = here.iter().map(|call| call.enter).min();

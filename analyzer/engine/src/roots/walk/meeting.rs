@@ -8,6 +8,8 @@ use crate::basics::ends::NONE;
 use crate::roots::members::Members;
 use crate::roots::spent::Sums;
 use crate::roots::synced::Closed;
+use crate::roots::teams::Team;
+use crate::stream::call::CallAt;
 use crate::stream::roles::Among;
 use crate::stream::rows::Row;
 
@@ -83,13 +85,45 @@ impl Walker<'_> {
         self.posts += 1;
     }
 
+    /// The threads that met in the closed call, if all of them came.
+    fn team_met(&mut self) -> Option<Team> {
+        let event = self.open?.number;
+        let until = self.teams.partition_point(|(of, _)| *of <= event);
+        let (of, team) = self.teams.drain(..until).next_back()?;
+        (of == event).then_some(team)
+    }
+
+    /// The calls of this slab in which it met threads of its rank, each with the key and size of that meeting.
+    /// `position` is that of its thread in the rank.
+    pub fn meetings(&self, position: usize) -> impl Iterator<Item = (CallAt, (u64, u32))> {
+        let columns = &self.columns;
+        let signatures = self.thread.stream.location().definitions.signatures();
+        columns.extended.iter().filter_map(move |(at, event)| {
+            let (end, leave) = columns.begin(position, *at);
+            let row = self.thread.rows.get(end.signature as usize);
+            let row = row.filter(|row| row.among == Among::Meets)?;
+            let size = signatures.get(end.signature as usize)?.parameter as u32;
+            let meeting = (event.value.unwrap_or(0), size);
+            Some((CallAt::new(end, leave, row), meeting))
+        })
+    }
+
+    /// In the call with this number, it met the threads of a team.
+    pub fn met(&mut self, event: u64, team: Team) {
+        self.teams.push_back((event, team));
+    }
+
     /// The closed call synchronised with others.
     pub(super) fn synchronise(&mut self, row: Option<&Row>, members: &Members, call: &Closed) {
         let is_init = row.is_some_and(|row| row.shape == Shape::Init);
-        // Before the start-up was over, there were no teams.
-        if is_init || row.is_some_and(|row| row.among == Among::Meets) {
+        if is_init {
             self.spent.order += 2;
-            self.synced.team(&self.spent);
+            self.synced.start(&self.spent);
+        } else if row.is_some_and(|row| row.among == Among::Meets)
+            && let Some(team) = self.team_met()
+        {
+            self.spent.order += 2;
+            self.synced.team(team, &self.spent);
         }
         let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
         let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
