@@ -103,6 +103,7 @@ fn analyze_with(
         keeps_writes: options.operations.has(GenericType::WaitOnValue),
         shares: !options.charge_last,
         roots: !options.fast,
+        is_bare: false,
         records: round.unwrap_or_else(|| slab::size(job, opened.locations.len())),
     };
     let settled = rounds.settle(timeline, judged.groups, &phases)?;

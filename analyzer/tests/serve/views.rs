@@ -229,7 +229,7 @@ fn a_change_gains_what_is_predicted() {
     stop.stop();
     assert!(share.part(&packed, &stop).is_err());
     // While a program writes its trace, nothing is replayed.
-    let grows = Share::growing(&Serial, Events::open(trace.path()).unwrap(), None, None).unwrap();
+    let grows = Share::growing(&Serial, Events::open(trace.path()).unwrap(), None).unwrap();
     let error = asked(
         &grows,
         json!({"ask": "what_if", "changes": [["without_cause", "1"]]}),
@@ -328,15 +328,14 @@ fn changes_of_the_recording_are_listed() {
     for agents in [2, 3] {
         assert_eq!(answers(agents, trace.path(), &questions), told);
     }
-    // The index of a shorter trace goes on.
-    let grown = |trace: &Path, before: Option<&Share>| {
+    // Those of a trace that grows.
+    let growing = |trace: &Path| {
         let events = Events::open(trace).unwrap();
-        Share::growing(&Serial, events, None, before).unwrap()
+        Share::growing(&Serial, events, None).unwrap()
     };
     let short = tempfile::tempdir().unwrap();
     write(short.path(), 1200);
-    let before = grown(short.path(), None);
+    let before = growing(short.path());
     assert_eq!(asked(&before, all.clone()).unwrap()["count"], 3);
-    let after = grown(trace.path(), Some(&before));
-    assert_eq!(asked(&after, all).unwrap(), told[0]);
+    assert_eq!(asked(&growing(trace.path()), all).unwrap(), told[0]);
 }
