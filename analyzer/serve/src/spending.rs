@@ -81,6 +81,28 @@ pub fn calls(
     }
 }
 
+/// Gives the receiver and the bytes of each message that a location sends in a stretch: it counts where its call
+/// begins.
+///
+/// # Errors
+/// Nobody wants the answer any more.
+pub fn sent(
+    share: &Share,
+    at: usize,
+    stretch: (i64, i64),
+    stop: &Stop,
+    mut take: impl FnMut(u32, u64),
+) -> Result<(), Stopped> {
+    let without = flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL;
+    calls(share, at, stretch, stop, |call| {
+        let sends = call.has(flags::SENDS) && call.signature.flags & without == 0;
+        let begins = (stretch.0..stretch.1).contains(&call.enter);
+        if let (true, Ok(to)) = (sends && begins, u32::try_from(call.send.peer)) {
+            take(to, call.send.bytes);
+        }
+    })
+}
+
 /// Times of a location in the parts between `borders`; `locations` are asked about in all.
 ///
 /// # Errors

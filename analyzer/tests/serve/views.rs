@@ -278,6 +278,33 @@ fn ranks_stand_in_their_grid() {
             same(&place[4], expected);
         }
     }
+    // What ranks send is what the report says, and kinds of waiting add up to all of it.
+    let (messages, bytes) = (of("messages"), of("bytes"));
+    for (place, location) in share.report().unwrap().locations.iter().enumerate() {
+        let sent = &location.traffic.as_ref().unwrap().two_sided;
+        assert_eq!(messages["places"][place][4], sent.sends, "{place}");
+        assert_eq!(bytes["places"][place][4], sent.sent_bytes, "{place}");
+    }
+    assert_eq!(messages["total"], 700 * u64::from(RANKS - 1));
+    let all = of("waiting");
+    let kinds = all["metrics"].as_array().unwrap()[7..].iter();
+    let kinds: Vec<f64> = kinds
+        .map(|kind| of(kind[0].as_str().unwrap())["total"].as_f64().unwrap())
+        .collect();
+    assert!(
+        kinds.len() > 1 && kinds.iter().all(|time| *time > 0.0),
+        "{all}"
+    );
+    same(&all["total"], kinds.iter().sum());
+    assert_eq!(all["partly_counted"], 0);
+    assert_eq!(of("late_post")["total"], 0.0);
+    let unknown = json!({"ask": "topology", "metric": "late", "communicator": "77"});
+    assert!(
+        asked(&share, unknown)
+            .unwrap_err()
+            .to_string()
+            .contains("late_sender")
+    );
     let wrong = json!({"ask": "topology", "metric": "waiting", "communicator": "x"});
     assert!(asked(&share, wrong).is_err());
     let nobody = json!({"ask": "topology", "metric": "waiting", "communicator": "78"});
