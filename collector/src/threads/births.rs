@@ -1,7 +1,9 @@
 //! When threads began, and threads that nobody noticed when they end.
 //!
 //! A thread is a location from its first call or wait on, and was there before. So threads begin here: the time is
-//! noted, and a thread that never became a location does so when it ends, if another one waits for that.
+//! noted, and a thread that never became a location does so when it ends, if another one waits for that for a good
+//! part of its life. Of less, nobody knows which of the two waited for the other: threads may look at a variable
+//! until they are told to end.
 //!
 //! *Constraints.* The program's function gets the stack as if it had been called by the system: no frame
 //! stays on it.
@@ -10,7 +12,7 @@ use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{WANTED, is_recorded, locks, team};
 use crate::clock;
@@ -33,6 +35,45 @@ pub static TARGET: &Target = &NEXT.target;
 
 /// Under it each thread has the time of its begin, ticks.
 static BORN: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+/// A thread is noticed at its end if it was waited for during this part of its life.
+const PART: u64 = 4;
+
+/// Since when the end of a thread is waited for, ticks: a place for some threads each, for the last one that
+/// came.
+struct Joining {
+    thread: AtomicU64,
+    since: AtomicU64,
+}
+
+static JOINING: [Joining; 64] = [const {
+    Joining {
+        thread: AtomicU64::new(0),
+        since: AtomicU64::new(0),
+    }
+}; 64];
+
+fn joining(thread: u64) -> &'static Joining {
+    // Threads are told by addresses in their stacks.
+    &JOINING[(thread >> 12) as usize % JOINING.len()]
+}
+
+/// The calling thread begins to wait for the end of another one.
+pub(super) fn joins(thread: u64) {
+    let joining = joining(thread);
+    joining.thread.store(0, Ordering::Relaxed);
+    joining.since.store(clock::now(), Ordering::Release);
+    joining.thread.store(thread, Ordering::Release);
+}
+
+/// Whether another thread has waited for the end of this one for so long, which began then.
+fn is_waited_for(thread: u64, born: u64) -> bool {
+    let joining = joining(thread);
+    let is_known = joining.thread.load(Ordering::Acquire) == thread;
+    let (since, now) = (joining.since.load(Ordering::Acquire), clock::now());
+    let waited = now.saturating_sub(since.max(born));
+    is_known && waited >= now.saturating_sub(born) / PART
+}
 
 /// What a new thread is to do.
 #[repr(C)]
@@ -164,7 +205,8 @@ unsafe extern "C" fn ends(born: *mut c_void) {
     let is_known = unsafe { !(*slot()).is_null() };
     // SAFETY: takes no arguments.
     let own = unsafe { libc::pthread_self() };
-    let Some(key) = key().filter(|_| !is_known && is_recorded() && locks::is_awaited(own)) else {
+    let is_noticed = || is_recorded() && is_waited_for(own, born.addr() as u64);
+    let Some(key) = key().filter(|_| !is_known && is_noticed()) else {
         return;
     };
     // SAFETY: a valid key, without a value again in the end.

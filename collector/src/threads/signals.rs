@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use laggard_trace::calls::number;
 
 use super::locks::{self, ENDED_BY_NOBODY, Wait};
-use super::{Place, What, is_recorded};
+use super::{Place, What, births, is_recorded};
 use crate::clock;
 use crate::next::{Next, Target};
 use crate::stream::Stream;
@@ -61,6 +61,9 @@ macro_rules! waits {
                     let size: u32 = $size;
                     let what = (number::$number, $key);
                     let wait = Wait::begin(site, Place::Call(site), what, size > 0);
+                    if wait.is_some() && what.0 == number::pthread_join {
+                        births::joins(what.1);
+                    }
                     // SAFETY: as above.
                     let result = unsafe { next($($p),*) };
                     if let Some(wait) = wait {
