@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use laggard_engine::events::{Collective, Events, Joined, Member, Message, Wait};
+use laggard_comm::Serial;
+use laggard_engine::events::{
+    Collective, Events, Joined, Mark, Member, Message, ShortWait, SlabOfCalls, Sweep, Wait,
+};
 use laggard_trace::calls::number::*;
 use laggard_trace::flags;
 use support::*;
@@ -258,4 +261,91 @@ fn losses_are_those_of_the_report() {
     assert_eq!(late, (0, MPI_Send, 320));
     // The first call of rank 0.
     assert_eq!((cause.location, cause.number, cause.enter), (0, 0, 300));
+}
+
+/// What a sweep gives of a location.
+#[derive(Default)]
+struct Swept {
+    calls: Vec<(i64, i64)>,
+    /// Enters of first calls.
+    chunks: Vec<(Mark, i64)>,
+    waits: Vec<ShortWait>,
+}
+
+impl Sweep for Swept {
+    fn calls(&mut self, calls: &SlabOfCalls<'_>) {
+        for (number, at, chunk) in calls.chunks().filter(|(_, at, _)| *at < calls.len()) {
+            assert_eq!(number, (self.calls.len() + at) as u64);
+            let (enter, ..) = calls.some(at..at + 1).next().unwrap();
+            self.chunks.push((Mark { chunk, number }, enter));
+        }
+        let all = calls.some(0..calls.len());
+        self.calls
+            .extend(all.map(|(enter, leave, _)| (enter, leave)));
+    }
+
+    fn wait(&mut self, wait: &ShortWait) {
+        assert!(self.calls.contains(&(wait.enter, wait.leave)));
+        self.waits.push(*wait);
+    }
+}
+
+#[test]
+fn a_sweep_gives_the_same_calls_and_waits() {
+    let mut calls = ranks(2);
+    for at in 0..9000u64 {
+        let start = 1000 * at;
+        calls[0].send(1, 1, 5, start + at % 300, start + 310);
+        calls[1].recv(2, 0, 5, start + 100, start + 320);
+        if at % 100 == 0 {
+            calls[0].collective(3, MPI_Barrier, 0, start + 500, start + 620);
+            calls[1].collective(3, MPI_Barrier, 0, start + 600, start + 610);
+        }
+    }
+    let (events, all, _directory) = join(&mut calls);
+    let mut swept: Vec<Swept> = (0..2).map(|_| Swept::default()).collect();
+    events.sweep(&Serial, &mut swept).unwrap();
+    for (at, swept) in swept.iter().enumerate() {
+        let mut calls = Vec::new();
+        events.operations(at).read(|call| {
+            calls.push((call.enter, call.leave));
+            ControlFlow::Continue(())
+        });
+        assert!(swept.calls == calls && swept.chunks.len() > 1);
+        for &(mark, enter) in &swept.chunks {
+            events.operations_from(at, mark).read(|call| {
+                assert_eq!((call.number, call.enter), (mark.number, enter));
+                ControlFlow::Break(())
+            });
+        }
+        let waits = all.waits.iter().filter(|wait| wait.location == at as u32);
+        let short = |wait: &ShortWait| {
+            let late = wait.late.map(|late| (late.rank, late.call, late.enter));
+            (
+                wait.pattern as u8,
+                wait.enter,
+                wait.leave,
+                wait.since,
+                wait.lost,
+                late,
+            )
+        };
+        let mut waits: Vec<_> = waits
+            .map(|wait| {
+                let late = wait.cause.map(|late| (late.rank, late.call, late.enter));
+                (
+                    wait.pattern,
+                    wait.enter,
+                    wait.leave,
+                    wait.since,
+                    wait.lost,
+                    late,
+                )
+            })
+            .collect();
+        let mut found: Vec<_> = swept.waits.iter().map(short).collect();
+        waits.sort_unstable();
+        found.sort_unstable();
+        assert!(!found.is_empty() && found == waits);
+    }
 }

@@ -493,6 +493,30 @@ fn bandwidth_is_what_transfers_take_beyond_the_fastest() {
     assert_eq!(times.collect::<Vec<_>>(), [2.0, 0.0]);
 }
 
+/// Whatever is slowed down again and again: refused before times are no numbers any more.
+#[test]
+fn slow_downs_beyond_all_numbers_are_refused() {
+    let slowed = |wheres: &[&str], factor: f64| {
+        let words = wheres.iter().enumerate();
+        let words = words.map(|(at, place)| format!("{place}={}", factor + at as f64 * 1e-6));
+        let parsed = words.map(|words| Change::parse("speed_up", &words).unwrap());
+        let scenario = Scenario {
+            name: "slowed".to_owned(),
+            changes: parsed.collect(),
+        };
+        predicted_of(messages(&[2, 4], &[(6, 7), (8, 13)], 14), &[scenario])
+    };
+    // The place has all that rank 0 computes, however often its name is said.
+    let found = slowed(&["rank:0", "*", "*"], 0.5).unwrap();
+    assert!(found.scenarios[0].gain_s < -14e-3);
+    for (wheres, factor) in [(vec!["rank:0"; 9], 0.001), (vec!["host:n1"; 99], 0.5)] {
+        let error = slowed(&wheres, factor).unwrap_err();
+        assert!(error.contains("more than can be told"), "{error}");
+    }
+    let places = vec!["*"; 1000];
+    assert!(slowed(&places, 0.001).is_ok_and(|found| found.scenarios[0].gain_s < -1e3));
+}
+
 #[test]
 fn senders_do_not_wait_for_receivers_on_request() {
     let mut all = ranks(2);

@@ -25,3 +25,4 @@ pub mod runs;
 pub mod scale;
 pub mod table;
 pub mod traces;
+pub mod zoom;

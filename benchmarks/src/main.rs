@@ -9,7 +9,9 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::traces::Series;
-use laggard_benchmarks::{analysis, bytes, calls, detection, exchange, follow, overlay, scale};
+use laggard_benchmarks::{
+    analysis, bytes, calls, detection, exchange, follow, overlay, scale, zoom,
+};
 use laggard_generator::Program;
 
 /// Rounds of the cheap measurements.
@@ -47,6 +49,8 @@ enum What {
     Overlay(Overlay),
     /// What it costs a program to be followed
     Follow(Follow),
+    /// How fast a trace can be looked at: its index, the first picture, parts of any length
+    Zoom(Zoom),
     /// Everything that takes minutes: calls, bytes, analysis of small traces
     All,
     /// Write a trace of a program that never ran, and what an analysis must find in it
@@ -131,6 +135,22 @@ struct Analysis {
 }
 
 #[derive(Debug, Args)]
+struct Zoom {
+    /// Sizes of the traces, million calls
+    #[arg(long, value_name = "M,…", value_delimiter = ',', default_value = "5,50,200",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    sizes: Vec<u64>,
+    #[command(flatten)]
+    series: Series,
+    /// Agents that answer
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    agents: u16,
+    /// Pictures of each kind
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    questions: u32,
+}
+
+#[derive(Debug, Args)]
 struct Exchange {
     /// Sizes of the traces, million calls
     #[arg(long, value_name = "M,…", value_delimiter = ',', default_value = "5",
@@ -211,6 +231,17 @@ fn main() -> Result<ExitCode> {
             };
             follow::measure(&options, &mut outcome)?;
             "follow"
+        }
+        What::Zoom(options) => {
+            let options = zoom::Options {
+                sizes: options.sizes,
+                series: options.series,
+                agents: options.agents.into(),
+                questions: options.questions as usize,
+                directory,
+            };
+            zoom::measure(&options, &mut outcome)?;
+            "zoom"
         }
         What::Detection(Detection { defaults }) => {
             let options = detection::Options {

@@ -66,6 +66,17 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The value that this part of all values is not above. NaN without values.
+pub fn percentile(values: &[f64], part: f64) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let at = (part * values.len() as f64).ceil() as usize;
+    values
+        .get(at.saturating_sub(1))
+        .copied()
+        .unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +86,10 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
+        let hundred: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(percentile(&hundred, 0.99), 99.0);
+        assert_eq!(percentile(&hundred[..3], 0.99), 100.0);
+        assert!(percentile(&[], 0.5).is_nan());
     }
 
     #[test]

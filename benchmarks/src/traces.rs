@@ -53,6 +53,8 @@ impl Series {
 pub struct Trace {
     /// Its directory.
     pub path: PathBuf,
+    /// Size of its locations.
+    pub bytes: u64,
     is_new: bool,
 }
 
@@ -66,8 +68,7 @@ impl Trace {
         let name = format!("{}-{ranks}-{millions}m", program.name());
         let path = directory.join(&name);
         if path.is_dir() {
-            let is_new = false;
-            return Ok(Trace { path, is_new });
+            return Trace::of(path, false);
         }
         let calls = millions * 1_000_000;
         let (needed, free) = (calls * BYTES_PER_CALL, process::free_bytes(directory)?);
@@ -95,7 +96,22 @@ impl Trace {
             fs::File::open(entry?.path())?.sync_all()?;
         }
         fs::rename(&part, &path)?;
-        Ok(Trace { path, is_new: true })
+        Trace::of(path, true)
+    }
+
+    fn of(path: PathBuf, is_new: bool) -> Result<Trace> {
+        let mut bytes = 0;
+        for entry in fs::read_dir(&path)? {
+            let file = entry?.path();
+            if file.extension().is_some_and(|extension| extension == "lgt") {
+                bytes += file.metadata()?.len();
+            }
+        }
+        Ok(Trace {
+            path,
+            bytes,
+            is_new,
+        })
     }
 
     /// Removes the trace if it is new and `keep` is false.

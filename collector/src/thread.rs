@@ -252,9 +252,10 @@ fn create() -> Option<*mut Thread> {
         threads.next += 1;
         threads.next - 1
     };
+    let of = (number, threads::birth().filter(|_| number > 0));
     let thread = boxed(stack, number);
     // SAFETY: new, and no other thread knows it.
-    if let Err(error) = Stream::create(unsafe { &mut (*thread).stream }, settings, number) {
+    if let Err(error) = Stream::create(unsafe { &mut (*thread).stream }, settings, of) {
         // SAFETY: as above, and a `Box` made it.
         drop(unsafe { Box::from_raw(thread) });
         let place = settings.directory.display();

@@ -15,6 +15,8 @@ A description has one item a line:
     self NAME                  a communicator of each process alone
     inter NAME RANKS RANKS     an intercommunicator
     group NAME RANKS           a group of ranks that is no communicator
+    grid COMM SIZES [PERIODIC] a Cartesian topology: sizes with commas; numbers of dimensions that go round
+    place COMM RANK COORDINATES    where a rank of it is
     window NAME COMM           a window
     period BASE EXPONENT TIME  samples are taken so often: TIME * BASE^EXPONENT s, BASE 2 or 10
     clock LOCATION TIME OFFSET what is added to the location's times at TIME, ticks
@@ -74,6 +76,8 @@ class Archive:
         self.named_groups = {}
         self.comms = []
         self.windows = []
+        self.grids = []
+        self.places = []
         self.periods = []
         self.clocks = []
         self.events = {}
@@ -275,6 +279,12 @@ def take(archive, words):
         archive.comms.append((rest[0], sides[0], 0, sides[1]))
     elif what == "group":
         archive.named_groups[rest[0]] = archive.group(COMM_GROUP, rest[1].split(","))
+    elif what == "grid":
+        sizes, around = ([int(one) for one in words.split(",")] for words in [*rest[1:], "-1"][:2])
+        archive.grids.append((archive.comm(rest[0]), sizes, around))
+    elif what == "place":
+        at = [int(one) for one in rest[2].split(",")]
+        archive.places.append((archive.comm(rest[0]), int(rest[1]), at))
     elif what == "window":
         archive.windows.append((rest[0], archive.comm(rest[1])))
     elif what == "period":
@@ -350,6 +360,14 @@ def write_global(archive, writer):
             put("Comm", number, name, group, parent, 0)
         else:
             put("InterComm", number, name, group, other, parent, 0)
+    dimension = 0
+    for number, (comm, sizes, around) in enumerate(archive.grids):
+        first, dimension = dimension, dimension + len(sizes)
+        for at, size in enumerate(sizes):
+            put("CartDimension", first + at, 0, size, int(at in around))
+        put("CartTopology", number, 0, comm, range(first, dimension))
+        for _, rank, at in filter(lambda place: place[0] == comm, archive.places):
+            put("CartCoordinate", number, rank, at)
     for number, (name, comm) in enumerate(archive.windows):
         put("RmaWin", number, archive.string(name), comm, 0)
 

@@ -41,12 +41,12 @@ contains
       call MPI_Irecv(value, 1, MPI_INTEGER, 0, 4, MPI_COMM_WORLD, request)
       found = .false.
       ! In one line: the compiler is not sure which statement the call belongs to.
-      do while (.not. found); call pass_us(200); call MPI_Test(request, found, status); end do ! MARK test
+      do while (.not. found); call pass_us(1000); call MPI_Test(request, found, status); end do ! MARK test
     else
       do
         call MPI_Iprobe(0, 4, MPI_COMM_WORLD, found, status) ! MARK probe
         if (found) exit
-        call pass_us(200)
+        call pass_us(1000)
       end do
       call MPI_Recv(value, 1, MPI_INTEGER, 0, 4, MPI_COMM_WORLD, status)
     end if

@@ -90,3 +90,4 @@ pub mod replayed;
 pub mod report;
 pub mod round_trip;
 pub mod served;
+pub mod tour;

@@ -2,6 +2,8 @@
 
 #[path = "otf2/damaged.rs"]
 mod damaged;
+#[path = "otf2/grids.rs"]
+mod grids;
 #[path = "otf2/scalasca.rs"]
 mod scalasca;
 #[path = "otf2/threads.rs"]

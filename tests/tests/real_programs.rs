@@ -12,6 +12,7 @@ use laggard_tests::mpi::Mpi;
 use laggard_tests::product::{Bench, programs, python};
 use laggard_tests::replayed;
 use laggard_tests::report::Report;
+use laggard_tests::tour::tour;
 
 /// Percent of all time from which on a bottleneck must come first with filters, too: far above the
 /// share of a rank's time at which the filters keep an operation.
@@ -91,6 +92,15 @@ impl Real {
         report
     }
 
+    /// Looks at all views of one of its runs.
+    fn look(&self, ranks: u32, name: &str) {
+        if ranks == 4 {
+            let (trace, report) = (self.bench.path("trace-4"), self.bench.path("report-1.json"));
+            let seen = tour(&self.bench, &trace, &report, name);
+            assert!(seen.call.starts_with("MPI_"), "{seen:?}");
+        }
+    }
+
     /// With filters and without root causes, agents exchange less than for the report with `--all`.
     fn check_filters(&self, ranks: u32) {
         let read = |name: &str| {
@@ -133,6 +143,7 @@ fn hpcc(p: u32, q: u32) {
     );
     let report = real.check(p * q, 10, 1000);
     real.check_filters(p * q);
+    real.look(p * q, "hpcc");
     assert!(report.run.program.contains("hpcc"), "{:?}", report.run);
 }
 
@@ -170,6 +181,7 @@ fn lammps(ranks: u32) {
     }
     real.check(ranks, 6, 1000);
     real.check_filters(ranks);
+    real.look(ranks, "lammps");
 }
 
 #[test]

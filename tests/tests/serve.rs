@@ -1,44 +1,20 @@
 //! `laggard serve`, as a browser sees it, and as those see it who should not. Pictures stay below
 //! `target/tmp/serve`.
 
+#[path = "serve/programs.rs"]
+mod programs;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use laggard_tests::browser::Browser;
 use laggard_tests::served::{PATIENCE, Served, client, converse, hear, reply, say, start, status};
+use laggard_tests::tour::{WIDTH, keep, key, number, settle};
 use serde_json::{Value, json};
-
-const WIDTH: u32 = 1200;
-
-fn keep(name: &str, bytes: &[u8]) {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve");
-    fs::create_dir_all(&directory).expect("a directory");
-    fs::write(directory.join(name), bytes).expect("a picture");
-}
-
-/// Waits until all views show what was asked for.
-#[track_caller]
-fn settle(browser: &mut Browser) {
-    let begun = Instant::now();
-    while browser.value("document.body.dataset.state") != "ready" {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", browser.complaints());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(browser.complaints(), [""; 0]);
-    assert_eq!(
-        browser.value("document.getElementById('problem').textContent"),
-        ""
-    );
-}
-
-fn number(browser: &mut Browser, expression: &str) -> f64 {
-    let value = browser.value(&format!("Number({expression})"));
-    value.as_f64().expect("a number")
-}
 
 #[test]
 fn a_browser_looks_around() {
@@ -323,13 +299,6 @@ fn awaited(browser: &mut Browser, expression: &str) -> f64 {
     }
 }
 
-/// Presses a key where the page has the focus.
-fn key(browser: &mut Browser, key: &str) {
-    browser.value(&format!(
-        "document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
-    ));
-}
-
 fn has_hash(browser: &mut Browser, words: &str) -> bool {
     let hash = browser.value("location.hash");
     hash.as_str().expect("a text").contains(words)
@@ -482,6 +451,28 @@ fn ranks_stand_in_their_grid() {
         browser.show_on("screen", scheme);
         keep(&format!("grid-{scheme}.png"), &browser.picture(WIDTH));
     }
+    // One kind of waiting, and what ranks send: no messages at all.
+    let mut placed = |metric: &str, words: &str| {
+        browser.value(&format!(
+            "(() => {{
+                const placed = document.getElementById('placed');
+                placed.value = '{metric}';
+                placed.dispatchEvent(new Event('change'));
+            }})()"
+        ));
+        settle(&mut browser);
+        assert!(has_hash(&mut browser, &format!("placed={metric}")));
+        let note = browser.value("document.getElementById('topology-note').textContent");
+        assert!(note.as_str().expect("a text").contains(words), "{note}");
+        number(&mut browser, &format!("{topology}.dataset.total"))
+    };
+    let at_allreduce = placed("wait_at_nxn", "Wait at N x N");
+    assert!(at_allreduce > 0.0 && at_allreduce < shown, "{at_allreduce}");
+    assert_eq!(placed("messages", "0 messages"), 0.0);
+    assert_eq!(placed("bytes", "0 B"), 0.0);
+    browser.value("document.getElementById('placed').value = ''");
+    browser.value("document.getElementById('placed').dispatchEvent(new Event('change'))");
+    settle(&mut browser);
     // By keyboard to the next rank: each plane is a row of one place.
     browser.value(&format!("{topology}.focus()"));
     browser.press("ArrowDown");
@@ -648,8 +639,7 @@ fn a_thousand_clients_and_nonsense_do_not_stop_it() {
         .open(file.expect("a location"));
     file.expect("a file").set_len(100).expect("it is cut off");
     for _ in 0..2 {
-        say(&mut next, question);
-        let answer: Value = serde_json::from_str(&hear(&mut next)).expect("JSON");
+        let answer = reply(&mut next, json!({"ask": "selection"}));
         let error = answer["error"].as_str().expect("an error");
         assert!(error.contains("has changed since it was opened"), "{error}");
     }

@@ -339,10 +339,11 @@ fn agents_on_other_hosts_answer_two_clients() {
             });
         }
     }
-    // 100 questions: each host gets a question and tells its part, in a few packets.
+    // 100 questions: each host gets a question and tells its part, in a few packets. Two that are
+    // asked at once may share one.
     for ((packets, bytes), (packets_before, bytes_before)) in received().into_iter().zip(before) {
         let (packets, bytes) = (packets - packets_before, bytes - bytes_before);
-        assert!((100..=1000).contains(&packets), "{packets} packets");
+        assert!((50..=1000).contains(&packets), "{packets} packets");
         assert!(bytes < 100 * 1000, "{bytes} bytes");
     }
     // Nothing is said while nobody asks, but by the network itself.

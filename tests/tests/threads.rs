@@ -504,3 +504,52 @@ fn threads_meet_only_their_team() {
         check_barriers(&Run::by_clang("barriers.c", 1, "1"))
     });
 }
+
+/// Waits that C++ makes by system calls, ends of threads that call nothing, and locks with a time limit.
+#[test]
+fn threads_that_wait_by_other_means_are_seen() {
+    let source = "threads/modern.cpp";
+    until_right("modern C++", |_| {
+        let bench = Bench::sharing("threads-modern");
+        let program = bench.compile(source, &["-std=c++20", "-pthread"], &[]);
+        let run = Run::recorded(&bench, &program, 1, "1");
+        run.loses("wait_on_signal", ROUNDS * 3.0 * DELAY)?;
+        run.loses("wait_for_thread", ROUNDS * DELAY)?;
+        run.loses("wait_on_mutex", ROUNDS * DELAY)?;
+        let waits = run.report["bottlenecks"].as_array().into_iter().flatten();
+        let lines: Vec<&Value> = waits
+            .filter(|found| found["pattern"] == "wait_for_thread")
+            .map(|found| &found["location"]["line"])
+            .collect();
+        check(
+            lines
+                .first()
+                .is_some_and(|line| **line == mark(source, "join")),
+            &lines,
+        )?;
+        // The late threads are the roots, though they became known when they let others go on.
+        let roots = run.report["root_causes"].as_array().into_iter().flatten();
+        let of_others =
+            roots.filter(|root| root["thread_set"].as_str().is_some_and(|of| of != "0"));
+        let severity: f64 = of_others
+            .filter_map(|root| root["severity_s"].as_f64())
+            .sum();
+        let all = ROUNDS * 5.0 * DELAY;
+        check(near(severity, all, 0.1 * all), &(severity, all))
+    });
+}
+
+/// Who executes a `single` region with `copyprivate` is late for those who get its values.
+#[test]
+fn values_of_single_regions_are_waited_for() {
+    let check_run = |run: &Run| {
+        let lost = run.lost("wait_at_omp_barrier") + run.lost("wait_at_implicit_omp_barrier");
+        check(near(lost, ROUNDS * DELAY, 0.1 * ROUNDS * DELAY), &lost)
+    };
+    until_right("copyprivate", |_| {
+        check_run(&Run::of("copyprivate.c", 1, "2"))
+    });
+    until_right("copyprivate by clang", |_| {
+        check_run(&Run::by_clang("copyprivate.c", 1, "2"))
+    });
+}

@@ -5,21 +5,28 @@
 use std::ffi::CStr;
 
 use anyhow::Result;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 mod family;
+pub mod filters;
 pub mod installed;
 pub mod library;
 mod liveness;
 mod mpi_job;
 mod serial;
 pub mod signals;
+mod tree;
 pub mod waiting;
 
 pub use family::Family;
+pub use filters::Filter;
 pub use mpi_job::MpiJob;
 pub use serial::Serial;
+pub use tree::{Members, Tree};
+
+/// Agents below each one in a tree, if nobody says otherwise: as measured (`laggard-benchmarks overlay`).
+pub const FAN_OUT: usize = 8;
 
 /// Messages of an agent to others. A collective operation counts this agent's contribution once for
 /// each agent that gets it from here, however the MPI library passes it on.
@@ -36,6 +43,26 @@ pub type Letter = (usize, Vec<u8>);
 /// Work of an agent in a conversation: see [`Job::converse`].
 pub type Talk<'t> = dyn FnMut(Option<Letter>, &mut Vec<Letter>) -> bool + 't;
 
+/// What a message between agents is for. Those of one kind from the same agent come in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Of an exchange.
+    Parcel,
+    /// On its way up or down the tree.
+    Tree,
+    /// One of many pieces for the head, or a request for one.
+    Relay,
+    /// Of a conversation. Successive ones differ: some agents may have begun the next one.
+    Letter,
+    /// See [`Letter`](Kind::Letter).
+    OtherLetter,
+    /// A question to a tree of agents, or a part of the answer.
+    Question,
+    /// A packet that is carried for others.
+    Carried,
+}
+
 /// What the analysis needs from a job of agents. All calls are collective.
 ///
 /// Every message between agents goes through here, so the bytes are counted here.
@@ -44,6 +71,10 @@ pub trait Job {
     fn agent(&self) -> usize;
     /// Agents in the job.
     fn agents(&self) -> usize;
+    /// Sends bytes to another agent, which receives them.
+    fn send(&self, to: usize, kind: Kind, bytes: &[u8]);
+    /// The next bytes of this kind that another agent sends here.
+    fn receive(&self, from: usize, kind: Kind) -> Vec<u8>;
     /// Sends `parcels[a]` to agent `a`; returns the parcels that the agents sent here.
     fn exchange(&self, parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>>;
     /// Element-wise maximum over all agents.
@@ -51,19 +82,17 @@ pub trait Job {
     /// Element-wise sum over all agents.
     fn reduce_sum(&self, values: &mut [u64]);
     /// Everybody's bytes, by agent.
-    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>>;
+    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>> {
+        self.exchange(vec![mine; self.agents()])
+    }
     /// The head's bytes, everywhere.
     fn broadcast(&self, bytes: &mut Vec<u8>);
-    /// Combines all agents' values up a binary tree; the result is at the head.
-    fn tree(
-        &self,
-        mine: Vec<u8>,
-        combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
-    ) -> Option<Vec<u8>>;
     /// Brings pieces of all agents to the head: one agent after the other, piece by piece, none of
     /// them empty. A piece is made when the head is ready for it. `next` makes this agent's pieces,
     /// `take` is called at the head. Collective.
-    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>));
+    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
+        relay(self, next, take);
+    }
     /// A conversation: agents send each other parcels when they have them, and work on with those
     /// that come. `work` gets a parcel and who sent it, at first none. It adds what is to be sent,
     /// with the receivers, and says whether it needs more. Nobody may send what the receiver does
@@ -75,34 +104,105 @@ pub trait Job {
     fn abort(&self, code: i32) -> !;
 }
 
-/// Combines all agents' values up the tree; the result is at the head. Collective.
+/// See [`Job::relay`].
+fn relay<J: Job + ?Sized>(
+    job: &J,
+    next: &mut dyn FnMut() -> Option<Vec<u8>>,
+    take: &mut dyn FnMut(Vec<u8>),
+) {
+    if job.agent() != 0 {
+        loop {
+            // Waits until the head has room for it.
+            job.receive(0, Kind::Relay);
+            let piece = next().unwrap_or_default();
+            job.send(0, Kind::Relay, &piece);
+            if piece.is_empty() {
+                return;
+            }
+        }
+    }
+    while let Some(piece) = next() {
+        take(piece);
+    }
+    for agent in 1..job.agents() {
+        loop {
+            job.send(agent, Kind::Relay, &[]);
+            match job.receive(agent, Kind::Relay) {
+                piece if piece.is_empty() => break,
+                piece => take(piece),
+            }
+        }
+    }
+}
+
+/// The tree of all agents of a job.
+pub fn tree<J: Job + ?Sized>(job: &J) -> Tree {
+    Tree::new(&Members::all(job.agents()), FAN_OUT, |_| false)
+}
+
+/// Merges all agents' values on their way up the tree; the whole is at the head. Nobody may be missing, unlike
+/// in answers to questions: an analysis needs each rank. Collective.
 ///
 /// # Errors
 /// A value that cannot be packed, or unpacked.
-pub fn merge_up<T: Serialize + DeserializeOwned>(
-    job: &dyn Job,
-    mine: T,
-    mut combine: impl FnMut(T, T) -> T,
-) -> Result<Option<T>> {
+pub fn merge_up<T>(job: &dyn Job, mut mine: T) -> Result<Option<T>>
+where
+    T: Filter + Serialize + DeserializeOwned,
+{
+    let (me, tree) = (job.agent(), tree(job));
+    // The others wait for a message even after an error.
+    let mut read = Ok(());
+    for child in tree.children(me) {
+        match postcard::from_bytes(&job.receive(child, Kind::Tree)) {
+            Ok(part) => mine.merge(part),
+            Err(error) => read = Err(error),
+        }
+    }
+    let Some(parent) = tree.parent(me) else {
+        return Ok(read.map(|()| Some(mine))?);
+    };
+    let packed = postcard::to_stdvec(&mine);
+    job.send(parent, Kind::Tree, packed.as_deref().unwrap_or_default());
+    Ok(read.and(packed).map(|_| None)?)
+}
+
+/// The head's value, everywhere. Collective.
+///
+/// # Errors
+/// As [`merge_up`].
+pub fn from_head<T>(job: &dyn Job, value: T) -> Result<T>
+where
+    T: Serialize + DeserializeOwned,
+{
     if job.agents() == 1 {
-        return Ok(Some(mine));
+        return Ok(value);
     }
-    let mut failed = None;
-    let merged = job.tree(postcard::to_stdvec(&mine)?, &mut |a, b| {
-        let unpacked =
-            postcard::from_bytes(&a).and_then(|one| Ok((one, postcard::from_bytes(&b)?)));
-        let packed = unpacked.and_then(|(one, other)| postcard::to_stdvec(&combine(one, other)));
-        packed.unwrap_or_else(|error| {
-            failed = Some(error);
-            a
-        })
-    });
-    if let Some(error) = failed {
-        return Err(error.into());
+    let mut bytes = match job.agent() {
+        0 => postcard::to_stdvec(&value)?,
+        _ => Vec::new(),
+    };
+    job.broadcast(&mut bytes);
+    Ok(postcard::from_bytes(&bytes)?)
+}
+
+/// Values in order, each once.
+#[derive(Serialize, Deserialize)]
+struct Union<T>(Vec<T>);
+
+impl<T: Ord> Union<T> {
+    fn new(mut all: Vec<T>) -> Union<T> {
+        all.sort_unstable();
+        all.dedup();
+        Union(all)
     }
-    Ok(merged
-        .map(|bytes| postcard::from_bytes(&bytes))
-        .transpose()?)
+}
+
+impl<T: Ord> Filter for Union<T> {
+    fn merge(&mut self, other: Self) {
+        let mut all = std::mem::take(&mut self.0);
+        all.extend(other.0);
+        *self = Union::new(all);
+    }
 }
 
 /// The union of all agents' values, everywhere, ascending. Collective.
@@ -113,18 +213,8 @@ pub fn union<T>(job: &dyn Job, own: Vec<T>) -> Result<Vec<T>>
 where
     T: Ord + Serialize + DeserializeOwned,
 {
-    let sorted = |mut all: Vec<T>| {
-        all.sort_unstable();
-        all.dedup();
-        all
-    };
-    let all = merge_up(job, sorted(own), |mut all, more| {
-        all.extend(more);
-        sorted(all)
-    })?;
-    let mut bytes = all.map_or(Ok(Vec::new()), |all| postcard::to_stdvec(&all))?;
-    job.broadcast(&mut bytes);
-    Ok(postcard::from_bytes(&bytes)?)
+    let all = merge_up(job, Union::new(own))?;
+    from_head(job, all.map_or(Vec::new(), |all| all.0))
 }
 
 /// Makes an error of any agent an error of all: an agent's own, or the first agent's that has one.

@@ -72,19 +72,14 @@ impl Watch {
         }
     }
 
-    /// Runs a wait for other agents.
+    /// Runs a wait for other agents, which may be part of a longer one.
     pub fn waiting<T>(watch: Option<&Watch>, wait: impl FnOnce() -> T) -> T {
-        let set = |waits| {
-            if let Some(watch) = watch {
-                // SAFETY: mapped for as long as `watch` lives.
-                unsafe { watch.shared.as_ref() }
-                    .waits
-                    .store(waits, Ordering::Relaxed);
-            }
-        };
-        set(true);
+        // SAFETY: mapped for as long as `watch` lives.
+        let shared = watch.map(|watch| unsafe { watch.shared.as_ref() });
+        let set = |waits| shared.is_some_and(|shared| shared.waits.swap(waits, Ordering::Relaxed));
+        let before = set(true);
         let result = wait();
-        set(false);
+        set(before);
         result
     }
 }

@@ -8,23 +8,7 @@ use anyhow::{Result, bail};
 
 use super::library::Functions;
 use super::liveness::Watch;
-use super::{Job, Letter, Sent, Talk, launched, launched_number};
-
-/// Tags of the messages between agents.
-mod tag {
-    use std::ffi::c_int;
-
-    /// A partial result on its way to the head.
-    pub const TREE: c_int = 1;
-    /// A parcel of one agent for another.
-    pub const PARCEL: c_int = 2;
-    /// One of many pieces for the head, or a request for one.
-    pub const RELAY: c_int = 3;
-    /// Packets that are carried for others.
-    pub const CARRIED: c_int = 6;
-    /// Parcels of a conversation. Successive ones differ: some agents may have begun the next one.
-    pub const LETTER: [c_int; 2] = [4, 5];
-}
+use super::{Job, Kind, Letter, Sent, Talk, launched, launched_number, relay};
 
 /// Largest piece of one message: counts are `int` in MPI.
 const PIECE: usize = 1 << 30;
@@ -104,48 +88,36 @@ impl MpiJob {
         Ok(job)
     }
 
-    /// Sends a parcel of any length, in pieces.
-    fn send(&self, bytes: &[u8], to: usize, tag: c_int) {
+    /// Sends bytes of any length, in pieces.
+    fn send_pieces(&self, bytes: &[u8], to: usize, kind: Kind) {
         for piece in bytes.chunks(PIECE) {
+            let length = piece.len() as c_int;
             // SAFETY: memory of this length.
-            unsafe { (self.mpi.send)(piece.as_ptr(), piece.len() as c_int, to as c_int, tag) };
+            unsafe { (self.mpi.send)(piece.as_ptr(), length, to as c_int, kind as c_int) };
         }
     }
 
-    /// Receives one, as long as the memory.
-    fn receive(&self, bytes: &mut [u8], from: usize, tag: c_int) {
+    /// Receives as many.
+    fn receive_pieces(&self, bytes: &mut [u8], from: usize, kind: Kind) {
         for piece in bytes.chunks_mut(PIECE) {
             let length = piece.len() as c_int;
             // SAFETY: memory of this length.
-            unsafe { (self.mpi.receive)(piece.as_mut_ptr(), length, from as c_int, tag) };
+            unsafe { (self.mpi.receive)(piece.as_mut_ptr(), length, from as c_int, kind as c_int) };
         }
     }
 
-    /// Sends the length of a parcel, then the parcel.
-    fn send_with_length(&self, bytes: &[u8], to: usize, tag: c_int) {
-        self.send(&(bytes.len() as u64).to_ne_bytes(), to, tag);
-        self.send(bytes, to, tag);
-    }
-
-    fn receive_with_length(&self, from: usize, tag: c_int) -> Vec<u8> {
-        let mut length = [0; size_of::<u64>()];
-        self.receive(&mut length, from, tag);
-        let mut bytes = vec![0; u64::from_ne_bytes(length) as usize];
-        self.receive(&mut bytes, from, tag);
-        bytes
-    }
-
     /// Starts to send a letter, which is one message.
-    fn start_letter(&self, to: usize, parcel: Vec<u8>, tag: c_int) -> Sending {
+    fn start_letter(&self, to: usize, parcel: Vec<u8>, kind: Kind) -> Sending {
         let (start, length) = (parcel.as_ptr(), parcel.len() as c_int);
         // SAFETY: memory of this length, which stays until the request is done.
-        let request = unsafe { (self.mpi.start_send)(start, length, to as c_int, tag) };
+        let request = unsafe { (self.mpi.start_send)(start, length, to as c_int, kind as c_int) };
         let _parcel = parcel;
         Sending { request, _parcel }
     }
 
     /// Waits for a letter of anybody.
-    fn next_letter(&self, tag: c_int) -> Letter {
+    fn next_letter(&self, kind: Kind) -> Letter {
+        let tag = kind as c_int;
         let mut length = 0;
         // SAFETY: writes the length.
         let agent = self.waiting(|| unsafe { (self.mpi.probe)(tag, &mut length) }) as usize;
@@ -168,21 +140,21 @@ impl MpiJob {
     /// See [`Job::converse`].
     fn talk(&self, work: &mut Talk<'_>) {
         let number = self.conversations.replace(self.conversations.get() + 1);
-        let tag = tag::LETTER[number % 2];
+        let kind = [Kind::Letter, Kind::OtherLetter][number % 2];
         let mut letters: Vec<Letter> = Vec::new();
         let mut sending: Vec<Sending> = Vec::new();
         let mut needs_more = work(None, &mut letters);
         loop {
             for (agent, parcel) in letters.drain(..) {
                 self.count_sent(1, parcel.len());
-                sending.push(self.start_letter(agent, parcel, tag));
+                sending.push(self.start_letter(agent, parcel, kind));
             }
             // SAFETY: those that are done are forgotten.
             sending.retain(|sending| unsafe { !(self.mpi.test)(sending.request) });
             if !needs_more {
                 break;
             }
-            needs_more = work(Some(self.next_letter(tag)), &mut letters);
+            needs_more = work(Some(self.next_letter(kind)), &mut letters);
         }
         let requests: Vec<u64> = sending.iter().map(|sending| sending.request).collect();
         self.wait(&requests);
@@ -201,6 +173,7 @@ impl MpiJob {
         is_over: &dyn Fn() -> bool,
     ) {
         const LONGEST: Duration = Duration::from_millis(1);
+        const TAG: c_int = Kind::Carried as c_int;
         let mut sending: Vec<Sending> = Vec::new();
         let mut idle = 0u32;
         let others = self.agents() - 1;
@@ -211,26 +184,26 @@ impl MpiJob {
                 if !is_told && is_over() {
                     let me = self.agent();
                     for to in (0..self.agents()).filter(|to| *to != me) {
-                        sending.push(self.start_letter(to, Vec::new(), tag::CARRIED));
+                        sending.push(self.start_letter(to, Vec::new(), Kind::Carried));
                     }
                     is_told = true;
                 }
                 idle = idle.saturating_add(1);
                 while let Some((to, packet)) = next() {
                     self.count_sent(1, packet.len());
-                    sending.push(self.start_letter(to, packet, tag::CARRIED));
+                    sending.push(self.start_letter(to, packet, Kind::Carried));
                     idle = 0;
                 }
                 // SAFETY: those that are done are forgotten.
                 sending.retain(|sending| unsafe { !(self.mpi.test)(sending.request) });
                 let mut length = 0;
                 // SAFETY: writes the length.
-                let from = unsafe { (self.mpi.look)(tag::CARRIED, &mut length) };
+                let from = unsafe { (self.mpi.look)(TAG, &mut length) };
                 if let Ok(agent) = usize::try_from(from) {
                     let mut packet = vec![0; length as usize];
                     let start = packet.as_mut_ptr();
                     // SAFETY: memory of this length. No other thread takes the message.
-                    unsafe { (self.mpi.receive)(start, length, from, tag::CARRIED) };
+                    unsafe { (self.mpi.receive)(start, length, from, TAG) };
                     match packet.is_empty() {
                         true => over += 1,
                         false => take((agent, packet)),
@@ -242,37 +215,6 @@ impl MpiJob {
                 }
             }
         });
-    }
-
-    /// See [`Job::relay`].
-    fn relay_all(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
-        let mut ready = [1];
-        if self.agent() != 0 {
-            loop {
-                // Waits until the head has room for it.
-                self.receive(&mut ready, 0, tag::RELAY);
-                let piece = next().unwrap_or_default();
-                self.send_with_length(&piece, 0, tag::RELAY);
-                self.count_sent(1, piece.len());
-                if piece.is_empty() {
-                    return;
-                }
-            }
-        }
-        while let Some(piece) = next() {
-            take(piece);
-        }
-        for agent in 1..self.agents() {
-            loop {
-                self.send(&ready, agent, tag::RELAY);
-                let piece = self.receive_with_length(agent, tag::RELAY);
-                self.count_sent(1, 1);
-                if piece.is_empty() {
-                    break;
-                }
-                take(piece);
-            }
-        }
     }
 
     fn count_sent(&self, messages: usize, bytes: usize) {
@@ -290,6 +232,24 @@ impl Job for MpiJob {
 
     fn agents(&self) -> usize {
         (self.mpi.size)() as usize
+    }
+
+    fn send(&self, to: usize, kind: Kind, bytes: &[u8]) {
+        self.count_sent(1, bytes.len());
+        self.waiting(|| {
+            self.send_pieces(&(bytes.len() as u64).to_ne_bytes(), to, kind);
+            self.send_pieces(bytes, to, kind);
+        });
+    }
+
+    fn receive(&self, from: usize, kind: Kind) -> Vec<u8> {
+        self.waiting(|| {
+            let mut length = [0; size_of::<u64>()];
+            self.receive_pieces(&mut length, from, kind);
+            let mut bytes = vec![0; u64::from_ne_bytes(length) as usize];
+            self.receive_pieces(&mut bytes, from, kind);
+            bytes
+        })
     }
 
     fn exchange(&self, mut parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
@@ -311,7 +271,7 @@ impl Job for MpiJob {
                 let (start, length) = (piece.as_mut_ptr(), piece.len() as c_int);
                 // SAFETY: memory of this length, which stays until the requests are done.
                 requests.push(unsafe {
-                    (self.mpi.start_receive)(start, length, agent as c_int, tag::PARCEL)
+                    (self.mpi.start_receive)(start, length, agent as c_int, Kind::Parcel as c_int)
                 });
             }
         }
@@ -320,7 +280,7 @@ impl Job for MpiJob {
                 let (start, length) = (piece.as_ptr(), piece.len() as c_int);
                 // SAFETY: as above.
                 requests.push(unsafe {
-                    (self.mpi.start_send)(start, length, agent as c_int, tag::PARCEL)
+                    (self.mpi.start_send)(start, length, agent as c_int, Kind::Parcel as c_int)
                 });
             }
         }
@@ -349,10 +309,6 @@ impl Job for MpiJob {
         self.waiting(|| unsafe { (self.mpi.sum)(start, length) });
     }
 
-    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>> {
-        self.exchange(vec![mine; self.agents()])
-    }
-
     fn broadcast(&self, bytes: &mut Vec<u8>) {
         let spread = |bytes: &mut [u8]| {
             for piece in bytes.chunks_mut(PIECE) {
@@ -371,31 +327,9 @@ impl Job for MpiJob {
         spread(bytes);
     }
 
-    fn tree(
-        &self,
-        mut mine: Vec<u8>,
-        combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
-    ) -> Option<Vec<u8>> {
-        let (me, agents) = (self.agent(), self.agents());
-        let mut step = 1;
-        while step < agents {
-            if me & step != 0 {
-                self.count_sent(1, mine.len());
-                self.waiting(|| self.send_with_length(&mine, me - step, tag::TREE));
-                return None;
-            }
-            if me + step < agents {
-                let theirs = self.waiting(|| self.receive_with_length(me + step, tag::TREE));
-                mine = combine(mine, theirs);
-            }
-            step *= 2;
-        }
-        Some(mine)
-    }
-
     fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
         // The pieces may go into a pipe, whose reader takes its time.
-        self.waiting(|| self.relay_all(next, take));
+        self.waiting(|| relay(self, next, take));
     }
 
     fn converse(&self, work: &mut Talk<'_>) {

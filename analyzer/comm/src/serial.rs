@@ -1,6 +1,6 @@
 //! The job of a single agent: no MPI.
 
-use super::{Job, Sent, Talk};
+use super::{Job, Kind, Sent, Talk};
 
 /// One agent that is the head and talks to itself.
 #[derive(Debug, Default)]
@@ -15,6 +15,12 @@ impl Job for Serial {
         1
     }
 
+    fn send(&self, _to: usize, _kind: Kind, _bytes: &[u8]) {}
+
+    fn receive(&self, _from: usize, _kind: Kind) -> Vec<u8> {
+        Vec::new()
+    }
+
     fn exchange(&self, parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         parcels
     }
@@ -23,25 +29,7 @@ impl Job for Serial {
 
     fn reduce_sum(&self, _values: &mut [u64]) {}
 
-    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>> {
-        vec![mine]
-    }
-
     fn broadcast(&self, _bytes: &mut Vec<u8>) {}
-
-    fn tree(
-        &self,
-        mine: Vec<u8>,
-        _combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
-    ) -> Option<Vec<u8>> {
-        Some(mine)
-    }
-
-    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
-        while let Some(piece) = next() {
-            take(piece);
-        }
-    }
 
     fn converse(&self, work: &mut Talk<'_>) {
         work(None, &mut Vec::new());

@@ -103,6 +103,7 @@ fn analyze_with(
         keeps_writes: options.operations.has(GenericType::WaitOnValue),
         shares: !options.charge_last,
         roots: !options.fast,
+        is_bare: false,
         records: round.unwrap_or_else(|| slab::size(job, opened.locations.len())),
     };
     let settled = rounds.settle(timeline, judged.groups, &phases)?;
@@ -395,10 +396,7 @@ impl<'a> Settling<'a> {
             false => settings.hotspot_percent,
         };
         let partial = own.fold(self.job, &self.opened.agent_of, locations, percent)?;
-        let merged = merge_up(self.job, partial, |mut sum, other| {
-            sum.merge(other, locations);
-            sum
-        })?;
+        let merged = merge_up(self.job, partial)?;
         Ok(merged.map(|mut merged| {
             let unlisted = merged.take_unlisted();
             let mut paths = merge::paths_of_findings(&merged.findings);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
-use laggard_comm::{self as comm, Job, Sent};
+use laggard_comm::{self as comm, Filter, Job, Sent};
 use laggard_report::{AgentShare, Phase, PhaseShare};
 use serde::{Deserialize, Serialize};
 
@@ -107,11 +107,7 @@ impl<'j> Phases<'j> {
             requests,
             costs,
         };
-        let join = |mut one: Vec<Share>, mut other: Vec<Share>| {
-            one.append(&mut other);
-            one
-        };
-        let Some(shares) = comm::merge_up(self.job, vec![share], join)? else {
+        let Some(Shares(shares)) = comm::merge_up(self.job, Shares(vec![share]))? else {
             return Ok(Default::default());
         };
         let phases = names.iter().enumerate().map(|(at, name)| {
@@ -130,6 +126,16 @@ impl<'j> Phases<'j> {
             phase
         });
         Ok((phases.collect(), listed(shares).iter().map(told).collect()))
+    }
+}
+
+/// Of several agents, in no order.
+#[derive(Serialize, Deserialize)]
+struct Shares(Vec<Share>);
+
+impl Filter for Shares {
+    fn merge(&mut self, other: Shares) {
+        self.0.extend(other.0);
     }
 }
 

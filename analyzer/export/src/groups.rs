@@ -103,6 +103,7 @@ impl Groups {
         }
         all.retain(|_, (known, _)| !known.members.is_empty());
         groups.define(all, names, into);
+        groups.place(locations.clone(), into);
         for (id, (communicator, kind, name)) in handles {
             if kind != WINDOW {
                 groups.files.insert(id, communicator);
@@ -172,6 +173,33 @@ impl Groups {
                 other: other.map(|_| index(&comm.remote_members)),
             };
             self.comms.insert(id, known);
+        }
+    }
+
+    /// Defines where ranks are in Cartesian communicators.
+    fn place<'l>(&self, locations: impl Iterator<Item = &'l Location>, into: &mut Definitions) {
+        let mut grids: FxHashMap<u32, u32> = FxHashMap::default();
+        for location in locations.filter(|location| location.header.thread == 0) {
+            for grid in &location.definitions.grids {
+                let Some(comm) = self.comms.get(&grid.communicator) else {
+                    continue;
+                };
+                let Some(&rank) = comm.own.get(&location.header.rank) else {
+                    continue;
+                };
+                let next = grids.len() as u32;
+                let number = *grids.entry(comm.number).or_insert(next);
+                if number == next {
+                    let first = into.dimensions.len() as u32;
+                    let all = (first..).zip(&grid.dimensions);
+                    let all = all.map(|(id, one)| (id, (one.size, one.is_periodic)));
+                    into.dimensions.extend(all);
+                    let all = (first..into.dimensions.len() as u32).collect();
+                    into.grids.insert(number, (comm.number, all));
+                }
+                let coordinates = grid.dimensions.iter().map(|one| one.coordinate);
+                into.coordinates.push((number, rank, coordinates.collect()));
+            }
         }
     }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use laggard_comm::{Members, Tree};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::link::Linked;
 use crate::message::{Command, Message, Missing, Reply, Stream, Wait, Why};
 use crate::node::{self, Work};
-use crate::tree::{Members, Tree};
 
 /// What is known of the agents.
 #[derive(Default)]

@@ -2,28 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 
-use laggard_comm::{Job, Letter, Sent, Talk};
+use laggard_comm::{Job, Kind, Letter, Sent, Talk, tree};
 
 use crate::link::{Arrived, Linked};
 
-/// What a packet is for: its first byte. Those of one kind from the same agent come in their order.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    /// Of an exchange.
-    Parcel,
-    /// On its way up or down the tree.
-    Tree,
-    /// One of many pieces for the head, or a request for one.
-    Relay,
-    /// Of a conversation. Successive ones differ: some agents may have begun the next one.
-    Letter,
-    OtherLetter,
-    /// Of a tree of questions: [`Message`](crate::message::Message).
-    Question,
-}
-
-/// A packet of this kind.
+/// A packet of this kind, which its first byte tells.
 pub(crate) fn packet(kind: Kind, bytes: &[u8]) -> Vec<u8> {
     let mut packet = Vec::with_capacity(1 + bytes.len());
     packet.push(kind as u8);
@@ -53,22 +36,39 @@ impl LinkJob {
         }
     }
 
+    /// Runs the work of all agents of links, each in a thread; results in the order of the links.
+    ///
+    /// # Panics
+    /// If one of them does. The others end, too.
+    pub fn run_all<R: Send>(linked: Vec<Linked>, work: impl Fn(&dyn Job) -> R + Sync) -> Vec<R> {
+        let work = &work;
+        std::thread::scope(|scope| {
+            let threads = linked.into_iter().map(|linked| {
+                scope.spawn(move || {
+                    let job = LinkJob::new(linked);
+                    let result = work(&job);
+                    // Nobody leaves while others need it.
+                    job.all_gather(Vec::new());
+                    (result, job)
+                })
+            });
+            let threads: Vec<_> = threads.collect();
+            let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+            let results = ended.into_iter().map(|ended| match ended {
+                Ok((result, _)) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            results.collect()
+        })
+    }
+
     /// The link again, with all that arrived since.
     pub fn into_linked(self) -> Linked {
         self.linked.into_inner()
     }
 
-    fn send(&self, to: usize, kind: Kind, bytes: &[u8]) {
-        let sent = self.sent.get();
-        self.sent.set(Sent {
-            messages: sent.messages + 1,
-            bytes: sent.bytes + bytes.len() as u64,
-        });
-        self.linked.borrow().link.send(to, packet(kind, bytes));
-    }
-
     /// The next packet of a kind, of one agent or of any.
-    fn receive(&self, from: Option<usize>, kind: Kind) -> Letter {
+    fn next(&self, from: Option<usize>, kind: Kind) -> Letter {
         let fits = |arrived: &Arrived| match arrived {
             Arrived::Packet(agent, bytes) => {
                 from.is_none_or(|from| from == *agent) && bytes.first() == Some(&(kind as u8))
@@ -116,15 +116,17 @@ impl LinkJob {
                 .flat_map(|value| value.to_ne_bytes())
                 .collect()
         };
-        let mut all = self.tree(bytes(values), &mut |one, other| {
-            let pairs = numbers(&one).into_iter().zip(numbers(&other));
-            bytes(
-                &pairs
-                    .map(|(one, other)| combine(one, other))
-                    .collect::<Vec<_>>(),
-            )
-        });
-        let mut all = all.take().unwrap_or_default();
+        let (me, tree) = (self.agent(), tree(self));
+        for child in tree.children(me) {
+            let theirs = numbers(&self.receive(child, Kind::Tree));
+            for (value, other) in values.iter_mut().zip(theirs) {
+                *value = combine(*value, other);
+            }
+        }
+        let mut all = bytes(values);
+        if let Some(parent) = tree.parent(me) {
+            self.send(parent, Kind::Tree, &all);
+        }
         self.broadcast(&mut all);
         values.copy_from_slice(&numbers(&all));
     }
@@ -139,6 +141,19 @@ impl Job for LinkJob {
         self.linked.borrow().link.agents()
     }
 
+    fn send(&self, to: usize, kind: Kind, bytes: &[u8]) {
+        let sent = self.sent.get();
+        self.sent.set(Sent {
+            messages: sent.messages + 1,
+            bytes: sent.bytes + bytes.len() as u64,
+        });
+        self.linked.borrow().link.send(to, packet(kind, bytes));
+    }
+
+    fn receive(&self, from: usize, kind: Kind) -> Vec<u8> {
+        self.next(Some(from), kind).1
+    }
+
     fn exchange(&self, mut parcels: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let (me, agents) = (self.agent(), self.agents());
         let own = std::mem::take(&mut parcels[me]);
@@ -148,7 +163,7 @@ impl Job for LinkJob {
         let mut own = Some(own);
         let received = (0..agents).map(|from| match from == me {
             true => own.take().unwrap_or_default(),
-            false => self.receive(Some(from), Kind::Parcel).1,
+            false => self.receive(from, Kind::Parcel),
         });
         received.collect()
     }
@@ -161,72 +176,13 @@ impl Job for LinkJob {
         self.reduce(values, u64::wrapping_add);
     }
 
-    fn all_gather(&self, mine: Vec<u8>) -> Vec<Vec<u8>> {
-        self.exchange(vec![mine; self.agents()])
-    }
-
     fn broadcast(&self, bytes: &mut Vec<u8>) {
-        let (me, agents) = (self.agent(), self.agents());
-        // The way up, backwards.
-        let lowest = match me {
-            0 => agents.next_power_of_two(),
-            _ => me & me.wrapping_neg(),
-        };
-        if me != 0 {
-            *bytes = self.receive(Some(me - lowest), Kind::Tree).1;
+        let (me, tree) = (self.agent(), tree(self));
+        if let Some(parent) = tree.parent(me) {
+            *bytes = self.receive(parent, Kind::Tree);
         }
-        let mut step = lowest / 2;
-        while step > 0 {
-            if me + step < agents {
-                self.send(me + step, Kind::Tree, bytes);
-            }
-            step /= 2;
-        }
-    }
-
-    fn tree(
-        &self,
-        mut mine: Vec<u8>,
-        combine: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Vec<u8>,
-    ) -> Option<Vec<u8>> {
-        let (me, agents) = (self.agent(), self.agents());
-        let mut step = 1;
-        while step < agents {
-            if me & step != 0 {
-                self.send(me - step, Kind::Tree, &mine);
-                return None;
-            }
-            if me + step < agents {
-                mine = combine(mine, self.receive(Some(me + step), Kind::Tree).1);
-            }
-            step *= 2;
-        }
-        Some(mine)
-    }
-
-    fn relay(&self, next: &mut dyn FnMut() -> Option<Vec<u8>>, take: &mut dyn FnMut(Vec<u8>)) {
-        if self.agent() != 0 {
-            loop {
-                // Waits until the head has room for it.
-                self.receive(Some(0), Kind::Relay);
-                let piece = next().unwrap_or_default();
-                self.send(0, Kind::Relay, &piece);
-                if piece.is_empty() {
-                    return;
-                }
-            }
-        }
-        while let Some(piece) = next() {
-            take(piece);
-        }
-        for agent in 1..self.agents() {
-            loop {
-                self.send(agent, Kind::Relay, &[]);
-                match self.receive(Some(agent), Kind::Relay).1 {
-                    piece if piece.is_empty() => break,
-                    piece => take(piece),
-                }
-            }
+        for child in tree.children(me) {
+            self.send(child, Kind::Tree, bytes);
         }
     }
 
@@ -242,7 +198,7 @@ impl Job for LinkJob {
             if !needs_more {
                 return;
             }
-            needs_more = work(Some(self.receive(None, kind)), &mut letters);
+            needs_more = work(Some(self.next(None, kind)), &mut letters);
         }
     }
 

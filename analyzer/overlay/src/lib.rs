@@ -6,7 +6,8 @@
 //! *Data flow.* A [`Link`] takes packets from agent to agent: over TCP ([`tcp`]), MPI ([`mpi`]), or
 //! between threads of a process ([`link::threads`]). [`node`] runs at each agent: it hands questions
 //! down the [`Tree`], works on them ([`Work`]), and merges what comes up. [`Head`] asks. [`filters`] are
-//! ways to merge. [`LinkJob`] is a [`Job`](laggard_comm::Job) over a link, for what all agents do together.
+//! ways to merge. The tree and these are also those of [`merge_up`](laggard_comm::merge_up), where nothing is asked.
+//! [`LinkJob`] is a [`Job`](laggard_comm::Job) over a link, for what all agents do together.
 //!
 //! *Constraints.* A question goes to any subset of the agents. Several are under way at a time. Who is
 //! gone or late is named in the reply; the others answer. An answer does not depend on the shape of the tree.
@@ -15,7 +16,6 @@
 //! know a key, and must be able to reach each other.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-pub mod filters;
 mod head;
 mod job;
 pub mod link;
@@ -25,13 +25,11 @@ pub mod node;
 mod split;
 mod stop;
 pub mod tcp;
-mod tree;
 
-pub use filters::Filter;
 pub use head::Head;
 pub use job::LinkJob;
+pub use laggard_comm::{Filter, Members, Tree, filters};
 pub use link::{Arrived, Link, Linked};
 pub use message::{Missing, Reply, Stream, Wait, Why};
 pub use node::Work;
 pub use stop::{Stop, Stopped};
-pub use tree::{Members, Tree};

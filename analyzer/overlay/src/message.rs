@@ -1,9 +1,8 @@
 //! What agents of a tree tell each other.
 
+use laggard_comm::{Members, Tree};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
-
-use crate::tree::{Members, Tree};
 
 /// When a merged answer goes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use laggard_comm::{Kind, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
-use crate::job::{Kind, packet};
+use crate::job::packet;
 use crate::link::{Arrived, Link, Linked};
 use crate::message::{Command, Message, Missing, Reply, Wait, Why};
 use crate::stop::Stop;
-use crate::tree::Tree;
 
 /// What agents know, and how it is merged.
 pub trait Work: Send + Sync + 'static {

@@ -1,12 +1,13 @@
 //! Agents that ask and answer each other: in threads, and over TCP.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use laggard_comm::Job;
+use laggard_comm::{self as comm, merge_up};
 use laggard_overlay::{
     Head, LinkJob, Linked, Members, Missing, Stop, Stream, Wait, Why, Work, link, node, tcp,
 };
@@ -46,34 +47,12 @@ fn links(runtime: &Runtime, agents: usize) -> [Vec<Linked>; 2] {
     [link::threads(agents), runtime.block_on(over_tcp(agents))]
 }
 
-/// Runs work at each agent of a job; results in the order of the agents.
-fn jobs<R: Send>(linked: Vec<Linked>, work: impl Fn(&dyn Job) -> R + Sync) -> Vec<R> {
-    let work = &work;
-    std::thread::scope(|scope| {
-        let threads = linked.into_iter().map(|linked| {
-            scope.spawn(move || {
-                let job = LinkJob::new(linked);
-                let result = work(&job);
-                // Nobody leaves while others need it.
-                job.all_gather(Vec::new());
-                (result, job)
-            })
-        });
-        let threads: Vec<_> = threads.collect();
-        let ended: Vec<_> = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect();
-        ended.into_iter().map(|(result, _job)| result).collect()
-    })
-}
-
 #[test]
 fn a_job_over_a_link_does_what_others_do() {
     let runtime = runtime();
-    for agents in [1, 2, 3, 6] {
+    for agents in [1, 2, 3, 12] {
         for linked in links(&runtime, agents) {
-            let found = jobs(linked, |job| {
+            let found = LinkJob::run_all(linked, |job| {
                 let me = job.agent();
                 assert_eq!(job.agents(), agents);
                 let sent = (0..agents).map(|to| vec![me as u8, to as u8]).collect();
@@ -88,11 +67,13 @@ fn a_job_over_a_link_does_what_others_do() {
                 let mut bytes = if me == 0 { vec![1, 2, 3] } else { vec![9] };
                 job.broadcast(&mut bytes);
                 assert_eq!(bytes, [1, 2, 3]);
-                let all = job.tree(vec![me as u8], &mut |mut one, other| {
-                    one.extend(other);
-                    one
-                });
-                assert_eq!(all, (me == 0).then(|| (0..agents as u8).collect()));
+                let own = BTreeMap::from([(me, 1), (1000, 5)]);
+                let sums = (0..agents).map(|agent| (agent, 1));
+                let sums = sums.chain([(1000, 5 * agents as u64)]).collect();
+                assert_eq!(merge_up(job, own).unwrap(), (me == 0).then_some(sums));
+                let all = comm::union(job, vec![me / 2, 7]).unwrap();
+                let expected: BTreeSet<usize> = (0..agents).map(|at| at / 2).chain([7]).collect();
+                assert_eq!(all, expected.into_iter().collect::<Vec<_>>());
                 let (mut left, mut pieces) = (3, Vec::new());
                 job.relay(
                     &mut || {

@@ -11,7 +11,7 @@ use laggard_comm::{self as comm, Job, signals};
 use laggard_engine::events::{Events, Mark, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
-use crate::index::{self, Index, LocationIndex, Swept};
+use crate::index::{self, Index, LocationIndex};
 use crate::whole::Whole;
 
 /// The part of a run that one agent answers for. Locations are told by their position in the run.
@@ -20,8 +20,6 @@ pub struct Share {
     events: Events,
     /// Its index.
     index: Index,
-    /// Where it goes on if the trace grows, by location; empty if it does not.
-    swept: Vec<Option<Swept>>,
     /// The report about the run, at the head.
     report: Option<Arc<Report>>,
     /// The run as a whole, at the head, if nobody writes its trace any more.
@@ -95,42 +93,25 @@ impl Share {
             own: events.first..events.first + events.locations(),
             events,
             index,
-            swept: Vec::new(),
             report: report.map(Arc::new),
             kept,
             files,
         })
     }
 
-    /// What this agent has opened of a trace that is still written, as far as it is complete. The index
-    /// goes on from the one of `before`. Collective.
+    /// What this agent has opened of a trace that is still written, as far as it is complete. Collective.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn growing(
-        job: &dyn Job,
-        events: Events,
-        report: Option<Arc<Report>>,
-        before: Option<&Share>,
-    ) -> Result<Share> {
+    pub fn growing(job: &dyn Job, events: Events, report: Option<Arc<Report>>) -> Result<Share> {
         let files = events.used();
         let files = files.map(|(file, used)| (file.to_owned(), State::growing(file, used)));
         let files = files.collect();
-        let known = |own: usize| {
-            let (before, place) = (before?, &events.placed[events.first + own]);
-            let named = (place.rank, place.thread);
-            let all = &before.events.placed;
-            let at = all.binary_search_by_key(&named, |one| (one.rank, one.thread));
-            let own = at.ok()?.checked_sub(before.own.start)?;
-            let index = before.index.locations.get(own)?;
-            Some((index, before.swept.get(own)?.as_ref()?))
-        };
-        let (index, swept) = comm::agree(job, index::build(job, &events, known))?;
+        let index = comm::agree(job, index::build(job, &events))?;
         Ok(Share {
             own: events.first..events.first + events.locations(),
             events,
             index,
-            swept,
             report,
             whole: None,
             kept: None,

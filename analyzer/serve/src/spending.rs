@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
-use laggard_engine::events::{Operation, TimeClass};
+use laggard_engine::events::Operation;
 use laggard_trace::flags;
 
-use crate::index::{KINDS, kind, overlap, scaled};
+use crate::index::{KINDS, LocationIndex, Moment, few_before, kind, overlap, scaled};
 use crate::share::Share;
+use laggard_overlay::filters::Sum;
 use laggard_overlay::{Stop, Stopped};
 
 /// Calls that are read for one answer, of all its locations together. A location with more of them is
@@ -80,6 +81,28 @@ pub fn calls(
     }
 }
 
+/// Gives the receiver and the bytes of each message that a location sends in a stretch: it counts where its call
+/// begins.
+///
+/// # Errors
+/// Nobody wants the answer any more.
+pub fn sent(
+    share: &Share,
+    at: usize,
+    stretch: (i64, i64),
+    stop: &Stop,
+    mut take: impl FnMut(u32, u64),
+) -> Result<(), Stopped> {
+    let without = flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL;
+    calls(share, at, stretch, stop, |call| {
+        let sends = call.has(flags::SENDS) && call.signature.flags & without == 0;
+        let begins = (stretch.0..stretch.1).contains(&call.enter);
+        if let (true, Ok(to)) = (sends && begins, u32::try_from(call.send.peer)) {
+            take(to, call.send.bytes);
+        }
+    })
+}
+
 /// Times of a location in the parts between `borders`; `locations` are asked about in all.
 ///
 /// # Errors
@@ -91,6 +114,20 @@ pub fn times(
     locations: usize,
     stop: &Stop,
 ) -> Result<Vec<Times>, Stopped> {
+    times_and_calls(share, (at, locations), borders, stop, |_| {})
+}
+
+/// The same. Also gives the calls between the first border and the last, if they are read.
+///
+/// # Errors
+/// Nobody wants the answer any more.
+pub fn times_and_calls(
+    share: &Share,
+    (at, locations): (usize, usize),
+    borders: &[i64],
+    stop: &Stop,
+    mut take: impl FnMut(&Operation),
+) -> Result<Vec<Times>, Stopped> {
     stop.check()?;
     let index = share.index_of(at);
     let parts = borders.len().saturating_sub(1);
@@ -98,25 +135,29 @@ pub fn times(
     let (Some(&from), Some(&until)) = (borders.first(), borders.last()) else {
         return Ok(times);
     };
-    let sums: Vec<_> = borders.iter().map(|&border| index.until(border)).collect();
-    for (part, sums) in times.iter_mut().zip(sums.windows(2)) {
-        for kind in 0..KINDS {
-            part[1 + kind] = sums[1].0[kind] - sums[0].0[kind];
-        }
-        part[WAITING] = sums[1].1 - sums[0].1;
+    let is_exact = is_exact(share, at, (from, until), locations);
+    for kind in (0..KINDS).filter(|_| !is_exact) {
+        differences(index, borders, |at| at.inside(kind))
+            .zip(&mut times)
+            .for_each(|(time, part)| part[1 + kind] = time);
     }
-    if is_exact(share, at, (from, until), locations) {
-        times.iter_mut().for_each(|part| part[1..=KINDS].fill(0));
+    waiting(index, borders, is_exact, |part, time| {
+        times[part][WAITING] += time;
+    });
+    if is_exact {
+        let mut first = 0;
         calls(share, at, (from, until), stop, |call| {
-            add(&mut times, borders, index.measured, call);
+            take(call);
+            // Most calls are in the part of the one before, or in the next one.
+            let passed = few_before(&borders[first..], |&border| border <= call.enter);
+            first += passed.saturating_sub(1);
+            let from = if borders[first] <= call.enter {
+                first
+            } else {
+                0
+            };
+            add(&mut times[from..], &borders[from..], index.measured, call);
         })?;
-        if index.has_all_waits() {
-            times.iter_mut().for_each(|part| part[WAITING] = 0);
-            for wait in index.waits((from, until)) {
-                let wait = (wait.since, wait.since.saturating_add(wait.lost));
-                within(borders, wait, |part, time| times[part][WAITING] += time);
-            }
-        }
     }
     for (part, borders) in times.iter_mut().zip(borders.windows(2)) {
         let inside: i64 = part[1..=KINDS].iter().sum();
@@ -125,25 +166,86 @@ pub fn times(
     Ok(times)
 }
 
+/// Adds what a location spent on one kind of time to `sums` of the parts between `borders`; `locations` are
+/// asked about in all.
+///
+/// # Errors
+/// Nobody wants the answer any more.
+pub fn add_kind(
+    share: &Share,
+    (at, locations): (usize, usize),
+    borders: &[i64],
+    metric: usize,
+    sums: &mut [Sum],
+    stop: &Stop,
+) -> Result<(), Stopped> {
+    let index = share.index_of(at);
+    let stretch = (borders[0], borders[borders.len() - 1]);
+    let is_exact = is_exact(share, at, stretch, locations);
+    stop.check()?;
+    match metric {
+        WAITING => waiting(index, borders, is_exact, |part, time| sums[part].0 += time),
+        1..=KINDS if !is_exact => {
+            let times = differences(index, borders, |at| at.inside(metric - 1));
+            let parts = sums.iter_mut().zip(times);
+            parts.for_each(|(sum, time)| sum.0 += time);
+        }
+        _ => {
+            let times = times(share, at, borders, locations, stop)?;
+            let parts = sums.iter_mut().zip(times);
+            parts.for_each(|(sum, part)| sum.0 += part[metric]);
+        }
+    }
+    Ok(())
+}
+
+/// Gives the parts between `borders`, and the waiting in each.
+fn waiting(
+    index: &LocationIndex,
+    borders: &[i64],
+    is_exact: bool,
+    mut take: impl FnMut(usize, i64),
+) {
+    if is_exact && index.has_all_waits() {
+        for wait in index.waits((borders[0], borders[borders.len() - 1])) {
+            let wait = (wait.since, wait.since.saturating_add(wait.lost));
+            within(borders, wait, &mut take);
+        }
+        return;
+    }
+    let times = differences(index, borders, |at| at.waiting()).enumerate();
+    times.for_each(|(part, time)| take(part, time));
+}
+
+/// What the index knows of the parts between `borders`.
+fn differences<'i>(
+    index: &'i LocationIndex,
+    borders: &'i [i64],
+    known: impl Fn(&Moment) -> i64 + 'i,
+) -> impl Iterator<Item = i64> + 'i {
+    let mut sums = index.at(borders).map(move |at| known(&at));
+    let mut before = sums.next().unwrap_or(0);
+    sums.map(move |sum| sum - std::mem::replace(&mut before, sum))
+}
+
 /// Adds a call to the parts that it is in.
 fn add(times: &mut [Times], borders: &[i64], measured: (i64, i64), call: &Operation) {
     if !crate::index::counts(call.call, call.has(flags::PART)) {
         return;
     }
-    let class = TimeClass::of_call(call.signature.operation, call.signature.flags);
     let lasted = call.leave - call.enter;
     let own = (call.enter.max(measured.0), call.leave.min(measured.1));
     if own.0 >= own.1 {
         return;
     }
     within(borders, own, |part, time| {
-        times[part][1 + kind(class)] += scaled(call.inside, time, lasted);
+        times[part][1 + kind(call.class)] += scaled(call.inside, time, lasted);
     });
 }
 
 /// Gives the parts that a stretch is in, and how much of it is there.
 pub fn within(borders: &[i64], (from, until): (i64, i64), mut take: impl FnMut(usize, i64)) {
-    let first = borders.partition_point(|&border| border <= from);
+    let first = few_before(borders, |&border| border <= from);
     for part in first.saturating_sub(1)..borders.len().saturating_sub(1) {
         if borders[part] >= until {
             return;

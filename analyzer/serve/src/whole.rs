@@ -2,17 +2,21 @@
 //! head opens all of the trace for it, once somebody asks.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use laggard_engine::events::Events;
+use laggard_overlay::{Stop, Stopped};
 
 /// Size of the largest trace of which the critical path is followed: some seconds, and 16 bytes each time it
 /// goes on with another location.
 const LARGEST_PATH: u64 = 1 << 30;
 /// A path that takes longer is answered once somebody asks again.
 const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether a replay has ended: one that nobody waits for any more ends soon.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Where the critical path is, by location: begins and ends, ns, ascending.
 pub type Stretches = Vec<Vec<(i64, i64)>>;
@@ -24,6 +28,7 @@ pub struct Whole {
     events: Mutex<Option<Arc<Events>>>,
     path: Mutex<Making>,
     is_made: Condvar,
+    replaying: Mutex<()>,
 }
 
 /// The path, or why there is none.
@@ -47,6 +52,7 @@ impl Whole {
             events: Mutex::new(None),
             path: Mutex::new(Making::NotAsked),
             is_made: Condvar::new(),
+            replaying: Mutex::new(()),
         }
     }
 
@@ -67,6 +73,22 @@ impl Whole {
         let events = Arc::new(Events::open(&self.trace)?);
         *known = Some(events.clone());
         Ok(events)
+    }
+
+    /// The turn to replay the run, which one has at a time: a replay takes room for a graph of the run, and all
+    /// cores that there are. It ends with what is returned.
+    ///
+    /// # Errors
+    /// Nobody wants the answer any more.
+    pub fn turn(&self, stop: &Stop) -> Result<MutexGuard<'_, ()>, Stopped> {
+        loop {
+            stop.check()?;
+            match self.replaying.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(left)) => return Ok(left.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            }
+        }
     }
 
     /// Where the critical path is; `None` while that is being found. The first who asks has it begun, and
@@ -108,5 +130,26 @@ impl Whole {
             stretches[one.location as usize].push((one.from, one.until));
         }
         Ok(stretches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_replays_at_a_time() {
+        let whole = Whole::new(Path::new("/nowhere"), 0);
+        let (first, stop) = (whole.turn(&Stop::default()), Stop::default());
+        assert!(first.is_ok());
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| whole.turn(&Stop::default()).map(drop));
+            let withdrawn = scope.spawn(|| whole.turn(&stop).map(drop));
+            stop.stop();
+            assert!(withdrawn.join().expect("a thread").is_err());
+            assert!(!next.is_finished());
+            drop(first);
+            assert!(next.join().expect("a thread").is_ok());
+        });
     }
 }

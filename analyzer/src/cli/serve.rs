@@ -52,7 +52,7 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["meet", "agents", "port", "socket", "report"])]
     pub join: Option<PathBuf>,
     /// Agents that each agent asks, in a tree; as many as there are: all are asked by the first
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = laggard_comm::FAN_OUT as u16, value_parser = clap::value_parser!(u16).range(1..))]
     pub fan_out: u16,
     /// Answer without agents that take longer than so many seconds, and say so; 0 is to wait
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]

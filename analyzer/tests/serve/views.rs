@@ -229,7 +229,7 @@ fn a_change_gains_what_is_predicted() {
     stop.stop();
     assert!(share.part(&packed, &stop).is_err());
     // While a program writes its trace, nothing is replayed.
-    let grows = Share::growing(&Serial, Events::open(trace.path()).unwrap(), None, None).unwrap();
+    let grows = Share::growing(&Serial, Events::open(trace.path()).unwrap(), None).unwrap();
     let error = asked(
         &grows,
         json!({"ask": "what_if", "changes": [["without_cause", "1"]]}),
@@ -278,6 +278,33 @@ fn ranks_stand_in_their_grid() {
             same(&place[4], expected);
         }
     }
+    // What ranks send is what the report says, and kinds of waiting add up to all of it.
+    let (messages, bytes) = (of("messages"), of("bytes"));
+    for (place, location) in share.report().unwrap().locations.iter().enumerate() {
+        let sent = &location.traffic.as_ref().unwrap().two_sided;
+        assert_eq!(messages["places"][place][4], sent.sends, "{place}");
+        assert_eq!(bytes["places"][place][4], sent.sent_bytes, "{place}");
+    }
+    assert_eq!(messages["total"], 700 * u64::from(RANKS - 1));
+    let all = of("waiting");
+    let kinds = all["metrics"].as_array().unwrap()[7..].iter();
+    let kinds: Vec<f64> = kinds
+        .map(|kind| of(kind[0].as_str().unwrap())["total"].as_f64().unwrap())
+        .collect();
+    assert!(
+        kinds.len() > 1 && kinds.iter().all(|time| *time > 0.0),
+        "{all}"
+    );
+    same(&all["total"], kinds.iter().sum());
+    assert_eq!(all["partly_counted"], 0);
+    assert_eq!(of("late_post")["total"], 0.0);
+    let unknown = json!({"ask": "topology", "metric": "late", "communicator": "77"});
+    assert!(
+        asked(&share, unknown)
+            .unwrap_err()
+            .to_string()
+            .contains("late_sender")
+    );
     let wrong = json!({"ask": "topology", "metric": "waiting", "communicator": "x"});
     assert!(asked(&share, wrong).is_err());
     let nobody = json!({"ask": "topology", "metric": "waiting", "communicator": "78"});
@@ -328,15 +355,14 @@ fn changes_of_the_recording_are_listed() {
     for agents in [2, 3] {
         assert_eq!(answers(agents, trace.path(), &questions), told);
     }
-    // The index of a shorter trace goes on.
-    let grown = |trace: &Path, before: Option<&Share>| {
+    // Those of a trace that grows.
+    let growing = |trace: &Path| {
         let events = Events::open(trace).unwrap();
-        Share::growing(&Serial, events, None, before).unwrap()
+        Share::growing(&Serial, events, None).unwrap()
     };
     let short = tempfile::tempdir().unwrap();
     write(short.path(), 1200);
-    let before = grown(short.path(), None);
+    let before = growing(short.path());
     assert_eq!(asked(&before, all.clone()).unwrap()["count"], 3);
-    let after = grown(trace.path(), Some(&before));
-    assert_eq!(asked(&after, all).unwrap(), told[0]);
+    assert_eq!(asked(&growing(trace.path()), all).unwrap(), told[0]);
 }

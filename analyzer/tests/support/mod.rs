@@ -1,13 +1,12 @@
 //! Writes small traces with known times, through the crate that the collector uses.
 #![allow(dead_code)]
 
-pub mod agents;
-
 use std::collections::HashMap;
 use std::path::Path;
 
 use laggard_comm::Job;
 use laggard_engine::AnalyzeOptions;
+use laggard_overlay::{LinkJob, link};
 use laggard_patterns::{PatternId, of_shape};
 use laggard_report::{Agents, Report, RootCause};
 use laggard_trace::calls::{Shape, number};
@@ -581,7 +580,7 @@ pub fn analyze_by_agents(
             ..options.clone()
         };
         let analyze = |job: &dyn Job| laggard_engine::analyze_as(job, directory.path(), &options);
-        let analyses = agents::agents(count, |job| analyze(job).unwrap());
+        let analyses = LinkJob::run_all(link::threads(count), |job| analyze(job).unwrap());
         let mut heads = analyses.into_iter().flatten();
         let mut report = explained(heads.next().expect("the head's report").report);
         assert!(heads.next().is_none(), "one head");

@@ -36,6 +36,9 @@ pub struct Changed {
     pub free: Marks,
 }
 
+/// Most time that all locations together may take in a scenario, ns: far from where numbers end.
+const MOST_NS: f64 = (i64::MAX / 4) as f64;
+
 /// The changes of one scenario.
 #[derive(Default)]
 struct Effect {
@@ -65,7 +68,8 @@ pub struct Effects {
 
 impl Effects {
     /// # Errors
-    /// A scenario names what is not in this run, or says something twice; and those of `goes_on`.
+    /// A scenario names what is not in this run, says something twice, or slows the run down beyond all numbers; and
+    /// those of `goes_on`.
     pub fn new(
         events: &Events,
         report: Option<&Report>,
@@ -85,6 +89,14 @@ impl Effects {
             let mut repairs = effect.repairs.iter();
             if repairs.any(|(repair, _)| *repair == Repair::Combine) {
                 all.combining |= mark(all.effects.len());
+            }
+            let slowest = effect.slowest();
+            // Times of all locations are added up, in ns.
+            let longest = slowest * events.end_ns() as f64 * events.locations() as f64;
+            if longest > MOST_NS {
+                bail!(
+                    "these changes make the run up to {slowest:.0} times as long: more than can be told"
+                );
             }
             all.effects.push(effect);
         }
@@ -375,6 +387,17 @@ pub fn on_ideal_network(call: &Call, rest: i64) -> i64 {
 }
 
 impl Effect {
+    /// How many times as long it makes anything, at most.
+    fn slowest(&self) -> f64 {
+        let slower = |factor: &f64| 1.0 / factor;
+        let places = self.faster.iter().map(|(_, factor)| slower(factor) - 1.0);
+        let computing = 1.0 + places.map(|more| more.max(0.0)).sum::<f64>();
+        let locations = self.by_location.iter().map(slower);
+        let transfers = self.bandwidth.as_ref().map_or(1.0, slower);
+        let transfers = transfers.max(1.0) * self.network.unwrap_or(1.0).max(1.0);
+        locations.fold(1.0, f64::max) * computing.max(transfers)
+    }
+
     fn speed_up(&mut self, events: &Events, factor: f64, is_there: impl Fn(usize) -> bool) {
         self.by_location.resize(events.locations(), 1.0);
         for (at, known) in self.by_location.iter_mut().enumerate() {

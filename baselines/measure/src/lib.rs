@@ -115,9 +115,9 @@ fn of_job(
     agree(job, &recorded)?;
     let recorded = recorded?;
     let facts = machine::gather(job, &recorded.properties)?;
-    let merged = comm::merge_up(job, recorded.series, recorded::slower)?;
+    let merged = comm::merge_up(job, recorded::Slowest(recorded.series))?;
     trace::clean(&directory, world.rank as u32);
-    let Some(series) = merged else {
+    let Some(recorded::Slowest(series)) = merged else {
         return Ok(None);
     };
     Ok(Some(Measured {

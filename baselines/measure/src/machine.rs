@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use laggard_baselines::Fingerprint;
-use laggard_comm::{self as comm, Job};
+use laggard_comm::{self as comm, Filter, Job};
+use serde::{Deserialize, Serialize};
 
 /// Sets options of libraries for measuring, before they are initialised.
 pub fn prepare(shmem: bool) {
@@ -20,6 +21,29 @@ pub fn prepare(shmem: bool) {
     if shmem {
         // With them shmem_finalize of Open MPI 4.1.4 fails on Debian 12.
         set("OMPI_MCA_opal_common_ucx_opal_mem_hooks", "0");
+    }
+}
+
+/// What may differ between ranks.
+#[derive(Serialize, Deserialize)]
+struct Differing {
+    /// Processors, hosts and network adapters.
+    lists: [Vec<String>; 3],
+    /// The least of all hosts.
+    cores: u32,
+    /// Whether any is.
+    is_crowded: bool,
+}
+
+impl Filter for Differing {
+    fn merge(&mut self, other: Differing) {
+        for (own, more) in self.lists.iter_mut().zip(other.lists) {
+            own.extend(more);
+            own.sort();
+            own.dedup();
+        }
+        self.cores = self.cores.min(other.cores);
+        self.is_crowded |= other.is_crowded;
     }
 }
 
@@ -40,24 +64,21 @@ pub fn gather(job: &dyn Job, own: &BTreeMap<&'static str, String>) -> Result<Fin
         oversubscribed: comm::is_crowded(),
     };
     let lists = [mine.cpu.clone(), mine.hosts.clone(), mine.network.clone()];
-    let differing = (lists, mine.cores, mine.oversubscribed);
-    let merged = comm::merge_up(job, differing, |(mut lists, cores, crowded), other| {
-        for (own, more) in lists.iter_mut().zip(other.0) {
-            own.extend(more);
-            own.sort();
-            own.dedup();
-        }
-        (lists, cores.min(other.1), crowded || other.2)
-    })?;
-    let Some(([cpu, hosts, network], cores, oversubscribed)) = merged else {
+    let differing = Differing {
+        lists,
+        cores: mine.cores,
+        is_crowded: mine.oversubscribed,
+    };
+    let Some(merged) = comm::merge_up(job, differing)? else {
         return Ok(mine);
     };
+    let [cpu, hosts, network] = merged.lists;
     Ok(Fingerprint {
         cpu,
         hosts,
         network,
-        cores,
-        oversubscribed,
+        cores: merged.cores,
+        oversubscribed: merged.is_crowded,
         ..mine
     })
 }

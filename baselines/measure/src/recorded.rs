@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use laggard_comm::Filter;
 use laggard_trace::calls::number::MPI_Pcontrol;
 use laggard_trace::{Decoder, Location, file_name, flags};
+use serde::{Deserialize, Serialize};
 
 use super::plan::Own;
 use super::rounds;
@@ -96,19 +98,17 @@ pub fn read(directory: &Path, rank: u32, runs: &[Own]) -> Result<Recorded> {
     })
 }
 
-/// The slower of two members' times in each repetition.
-pub fn slower(mut one: Series, other: Series) -> Series {
-    for (key, times) in other {
-        match one.entry(key) {
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(times);
-            }
-            std::collections::btree_map::Entry::Occupied(mut place) => {
-                for (own, time) in place.get_mut().iter_mut().zip(times) {
-                    *own = own.max(time);
-                }
-            }
+/// Of several members, the slowest one's times.
+#[derive(Serialize, Deserialize)]
+pub struct Slowest(pub Series);
+
+impl Filter for Slowest {
+    fn merge(&mut self, other: Slowest) {
+        for (key, times) in other.0 {
+            let own = self.0.entry(key).or_default();
+            own.resize(own.len().max(times.len()), 0.0);
+            let pairs = own.iter_mut().zip(times);
+            pairs.for_each(|(own, time)| *own = own.max(time));
         }
     }
-    one
 }

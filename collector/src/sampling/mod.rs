@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::clock;
 use crate::options::SampleBy;
+use crate::perf as kernel;
 use helper::Watch;
 use perf::Ring;
 pub use store::Sample;
@@ -82,7 +83,10 @@ impl Sampler {
         let by_signal = || by_timer().or_else(|_| by_thread());
         let has_python = laggard_callpath::prepare_python();
         let way = match wanted.by {
-            SampleBy::Best if has_python => by_signal().or_else(|_| by_perf(period)),
+            // A filter may end the program for a call that it does not know.
+            SampleBy::Best if has_python || kernel::is_filtered() => {
+                by_signal().or_else(|_| by_perf(period))
+            }
             SampleBy::Best => by_perf(period).or_else(|_| by_signal()),
             SampleBy::Perf => by_perf(period),
             SampleBy::Signal => by_timer(),

@@ -252,7 +252,9 @@ impl Timer {
                 stack,
             }),
             Err(error) => {
-                stack.map(SignalStack::remove);
+                if let Some(stack) = stack {
+                    stack.remove();
+                }
                 give_back(target);
                 Err(error)
             }

@@ -130,6 +130,13 @@ impl Stream {
         self.writer.define(&definitions);
     }
 
+    /// Tells when a thread began, ticks: it was there before it had a file.
+    pub fn define_birth(&mut self, born: Option<u64>) {
+        if let Some(born) = born {
+            self.properties(&[("born_ticks", born.to_string().into_bytes())]);
+        }
+    }
+
     /// Tells from which length on it is known what stretches were beside work.
     pub fn define_least_stretch(&mut self) {
         if let Some(ns) = self.stretches.least_ns() {

@@ -111,10 +111,23 @@ pub struct Stream {
     peers: FastMap<usize, u32>,
 }
 
+/// Since when a further thread is known.
+#[derive(Clone, Copy)]
+pub struct Birth {
+    /// Ticks.
+    pub at: u64,
+    /// Whether it began then; else recording did, or went on.
+    pub is_whole: bool,
+}
+
 impl Stream {
     /// Makes the file of a location. Builds the stream in its final place.
     #[inline(never)]
-    pub fn create(stream: &mut Option<Stream>, settings: &Settings, thread: u32) -> io::Result<()> {
+    pub fn create(
+        stream: &mut Option<Stream>,
+        settings: &Settings,
+        (thread, born): (u32, Option<Birth>),
+    ) -> io::Result<()> {
         let mut header = settings.header;
         header.thread = thread;
         (header.start_ticks, header.start_unix_ns) = (clock::now(), clock::unix_ns());
@@ -139,6 +152,7 @@ impl Stream {
                 told,
                 settings.records && settings.sampling.is_some(),
                 counters,
+                born.filter(|born| born.is_whole).map(|born| born.at),
             ),
             samples: None,
             steered: Steered::new(settings.depth, settings.sampling, settings.sample_by),
@@ -163,6 +177,7 @@ impl Stream {
         });
         if let Some(stream) = stream {
             stream.define_counters(&missing, (settings, thread));
+            stream.define_birth(born.map(|born| born.at));
             if steering::is_on() {
                 stream
                     .stretches

@@ -119,13 +119,20 @@ pub struct Stretches {
     tells: bool,
     /// What is counted beside that.
     counters: Option<Box<Counters>>,
+    /// Whether the first stretch lasts that began with the thread: what was counted in it is not known.
+    is_first: bool,
 }
 
 impl Stretches {
     /// Begins now. If they are not all `told`, only those after looks that found nothing are. All
     /// long ones end with a look if they are `sampled`. `counters` are read together with the use of the
-    /// processor.
-    pub fn new(told: bool, sampled: bool, counters: Option<Box<Counters>>) -> Stretches {
+    /// processor. A thread that was `born` then, ticks, has been in a stretch since.
+    pub fn new(
+        told: bool,
+        sampled: bool,
+        counters: Option<Box<Counters>>,
+        born: Option<u64>,
+    ) -> Stretches {
         let (least, oldest) = (clock::ticks(LEAST), clock::ticks(OLDEST));
         let mut stretches = Stretches {
             left: 0,
@@ -145,6 +152,7 @@ impl Stretches {
             fresh: oldest,
             tells: told,
             counters,
+            is_first: born.is_some(),
         };
         let mut cost = u64::MAX;
         for _ in 0..TRIES {
@@ -163,11 +171,16 @@ impl Stretches {
             stretches.usual[0] = usual;
             stretches.oldest = oldest.max(usual);
         }
+        stretches.left = clock::now();
+        if let Some(born) = born {
+            stretches.used = Used::default();
+            stretches.delay = stretches.delay.map(|_| 0);
+            (stretches.read, stretches.left) = (born, born);
+        }
         if told {
             let begin = stretches.used.processor;
             stretches.own = clock::of_this_thread().map(|clock| (clock, begin));
         }
-        stretches.left = clock::now();
         stretches
     }
 
@@ -226,7 +239,10 @@ impl Stretches {
     fn read_again(&mut self, begin: u64, end: u64) -> Beside {
         // Of the time before the last reading nothing is known.
         let begin = begin.max(self.read);
-        let counted = self.count();
+        let mut counted = self.count();
+        if std::mem::take(&mut self.is_first) {
+            counted = counted.without_known();
+        }
         let used = Used::now();
         let before = std::mem::replace(&mut self.used, used);
         // Clocks of two processors may differ by some ticks.
@@ -482,7 +498,7 @@ mod tests {
 
     #[test]
     fn sleep_and_work_of_this_thread() {
-        let mut stretches = Stretches::new(true, false, None);
+        let mut stretches = Stretches::new(true, false, None, None);
         std::thread::sleep(Duration::from_millis(30));
         let now = clock::now();
         assert!(stretches.is_long(now));
@@ -491,7 +507,7 @@ mod tests {
         let beside = stretches.take();
         assert!(beside.blocked + beside.preempted > slept / 10 * 9);
         assert_eq!(stretches.take(), Beside::default());
-        assert!(Stretches::new(false, true, None).least_ns().is_none());
+        assert!(Stretches::new(false, true, None, None).least_ns().is_none());
         assert!(stretches.own.is_some());
     }
 }

@@ -9,7 +9,7 @@ use laggard_trace::calls::number;
 use super::locks::{enter_critical, leave_critical, set_one, unset, wants_set};
 use super::ordered;
 use super::tasks::{self, Made};
-use super::team::{Function, barrier, fork};
+use super::team::{Function, barrier, barrier_if, fork};
 use crate::resolve::Slot;
 
 /// File name prefixes of OpenMP runtimes.
@@ -23,6 +23,11 @@ pub mod runtime {
 
     static THREADS: Slot<Ask> = Slot::within("omp_get_num_threads\0", RUNTIMES);
     static NUMBER: Slot<Ask> = Slot::within("omp_get_thread_num\0", RUNTIMES);
+
+    /// Where the runtime is that programs of GCC call.
+    pub fn address() -> *const super::c_void {
+        THREADS.get() as *const super::c_void
+    }
 
     /// Number of threads in the calling thread's team.
     pub fn threads() -> u32 {
@@ -98,6 +103,27 @@ barriers! {
     GOMP_loop_end_cancel omp_loop_end -> bool;
     GOMP_sections_end omp_sections_end -> ();
     GOMP_sections_end_cancel omp_sections_end -> bool;
+}
+
+/// `single` with `copyprivate`: the thread that executes it gets no address, and goes to the other call.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn GOMP_single_copy_start() -> *mut c_void {
+    static NEXT: Slot<unsafe extern "C-unwind" fn() -> *mut c_void> =
+        Slot::within("GOMP_single_copy_start\0", RUNTIMES);
+    let site = laggard_callpath::call_site!();
+    // SAFETY: the function that the caller called.
+    let wait = || unsafe { NEXT.get()() };
+    barrier_if(site, number::omp_barrier, wait, |data| !data.is_null())
+}
+
+/// See above: the others wait for this.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn GOMP_single_copy_end(data: *mut c_void) {
+    static NEXT: Slot<unsafe extern "C-unwind" fn(*mut c_void)> =
+        Slot::within("GOMP_single_copy_end\0", RUNTIMES);
+    let site = laggard_callpath::call_site!();
+    // SAFETY: passes the caller's argument to the function it called.
+    barrier(site, number::omp_barrier, || unsafe { NEXT.get()(data) });
 }
 
 /// A task. Runtimes before the program's have fewer arguments, and do not look at the others.
@@ -211,21 +237,22 @@ taskloops! {
 
 /// Functions that wait for tasks.
 macro_rules! task_waits {
-    ($($name:ident $number:ident;)*) => {$(
+    ($($name:ident ($($p:ident: $t:ty)?) $number:ident;)*) => {$(
         #[unsafe(no_mangle)]
-        unsafe extern "C-unwind" fn $name() {
-            static NEXT: Slot<unsafe extern "C-unwind" fn()> =
+        unsafe extern "C-unwind" fn $name($($p: $t)?) {
+            static NEXT: Slot<unsafe extern "C-unwind" fn($($t)?)> =
                 Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
             let site = laggard_callpath::call_site!();
-            // SAFETY: the function that the caller called.
-            tasks::wait(site, number::$number, || unsafe { NEXT.get()() });
+            // SAFETY: passes the caller's argument to the function it called.
+            tasks::wait(site, number::$number, || unsafe { NEXT.get()($($p)?) });
         }
     )*};
 }
 
 task_waits! {
-    GOMP_taskwait omp_taskwait;
-    GOMP_taskgroup_end omp_taskgroup_end;
+    GOMP_taskwait () omp_taskwait;
+    GOMP_taskwait_depend (depend: *mut *mut c_void) omp_taskwait;
+    GOMP_taskgroup_end () omp_taskgroup_end;
 }
 
 /// Critical sections without a name, and with one: those are told by a variable of the program.

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::lookup;
 
-/// Code whose locks are its own affair: of an allocator that is not the C library's, of OpenMP runtimes,
+/// Code whose locks are its own affair: the collector's, that of an allocator that is not the C library's, of OpenMP runtimes,
 /// which tell of their waits otherwise, and of MPI libraries. Begin and end.
-static LEFT_OUT: [[AtomicUsize; 2]; 32] = [const { [const { AtomicUsize::new(0) }; 2] }; 32];
+static LEFT_OUT: [[AtomicUsize; 2]; 256] = [const { [const { AtomicUsize::new(0) }; 2] }; 256];
 
 /// File name prefixes of such libraries.
-const LIBRARIES: [&str; 12] = [
+const LIBRARIES: [&str; 13] = [
+    "liblaggard",
     "libgomp",
     "libomp",
     "libiomp",
@@ -84,10 +85,12 @@ unsafe extern "C" fn visit(
 
 /// Whether the caller at this address is left out.
 pub fn is_left_out(address: u64) -> bool {
-    LEFT_OUT.iter().any(|range| {
+    let ranges = LEFT_OUT.iter().map(|range| {
         let [first, last] = [0, 1].map(|at| range[at].load(Ordering::Relaxed));
-        (first..last).contains(&(address as usize))
-    })
+        first..last
+    });
+    let mut known = ranges.take_while(|range| range.end > 0);
+    known.any(|range| range.contains(&(address as usize)))
 }
 
 #[cfg(test)]

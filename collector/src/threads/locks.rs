@@ -130,6 +130,11 @@ fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
     waiter.filter(|_| posix::is_safe(site.sp, state.stack()))
 }
 
+/// The calling thread becomes a location, if that is safe: another one waits for it.
+pub fn becomes_location(site: CallSite) {
+    kept(|| waiter(site, true));
+}
+
 /// A wait for another thread.
 #[derive(Clone, Copy)]
 pub struct Wait {
@@ -285,26 +290,32 @@ unsafe extern "C-unwind" fn absent(_: *mut c_void) -> c_int {
 /// Functions that wait for a lock, with the looks whether somebody holds it, and whether that is the
 /// calling thread.
 macro_rules! locks {
-    ($($name:ident $number:ident ($is_held:expr, $is_own:expr);)*) => {
+    ($($name:ident $number:ident ($($p:ident: $t:ty),*) ($is_held:expr, $is_own:expr);)*) => {
         /// The real functions.
         static LOCKS: &[&Target] = &[$(
             {
-                static NEXT: Next<OfLock> = Next::new(concat!(stringify!($name), "\0"));
+                type Real = unsafe extern "C-unwind" fn(*mut c_void, $($t),*) -> c_int;
+                static NEXT: Next<Real> = Next::new(concat!(stringify!($name), "\0"));
+
+                /// Stands in for a function that the C library does not have.
+                unsafe extern "C-unwind" fn absent(_: *mut c_void, $(_: $t),*) -> c_int {
+                    libc::ENOSYS
+                }
 
                 #[unsafe(no_mangle)]
-                unsafe extern "C-unwind" fn $name(lock: *mut c_void) -> c_int {
+                unsafe extern "C-unwind" fn $name(lock: *mut c_void, $($p: $t),*) -> c_int {
                     // SAFETY: the caller's lock.
                     if is_recorded() && unsafe { $is_held(lock.cast()) } {
                         // SAFETY: as above.
-                        return unsafe { recorded(lock) };
+                        return unsafe { recorded(lock, $($p),*) };
                     }
-                    // SAFETY: passes the caller's argument to the function it called.
-                    unsafe { NEXT.get(absent)(lock) }
+                    // SAFETY: passes the caller's arguments to the function it called.
+                    unsafe { NEXT.get(absent)(lock, $($p),*) }
                 }
 
                 /// A function of its own, which the other one jumps to: that one needs no frame.
                 #[inline(never)]
-                unsafe extern "C-unwind" fn recorded(lock: *mut c_void) -> c_int {
+                unsafe extern "C-unwind" fn recorded(lock: *mut c_void, $($p: $t),*) -> c_int {
                     let site = laggard_callpath::call_site!();
                     // SAFETY: the caller's lock.
                     let wait = match unsafe { $is_own(lock.cast()) } {
@@ -315,9 +326,10 @@ macro_rules! locks {
                         }
                     };
                     // SAFETY: as above.
-                    let result = unsafe { NEXT.get(absent)(lock) };
+                    let result = unsafe { NEXT.get(absent)(lock, $($p),*) };
                     if let Some(wait) = wait {
-                        wait.end(0);
+                        let is_over = super::signals::has_timed_out(result);
+                        wait.end(if is_over { ENDED_BY_NOBODY } else { 0 });
                     }
                     result
                 }
@@ -362,12 +374,27 @@ macro_rules! unlocks {
     };
 }
 
+/// A time limit of the C library.
+type Until = *const c_void;
+
 locks! {
-    pthread_mutex_lock pthread_mutex_lock (Mutex::is_held, Mutex::is_own);
-    mtx_lock pthread_mutex_lock (Mutex::is_held, Mutex::is_own);
-    pthread_rwlock_rdlock pthread_rwlock_rdlock (words::is_written, words::is_never_own);
-    pthread_rwlock_wrlock pthread_rwlock_wrlock (words::is_used, words::is_never_own);
-    pthread_spin_lock pthread_spin_lock (words::is_spun_for, words::is_never_own);
+    pthread_mutex_lock pthread_mutex_lock () (Mutex::is_held, Mutex::is_own);
+    pthread_mutex_timedlock pthread_mutex_lock (until: Until) (Mutex::is_held, Mutex::is_own);
+    pthread_mutex_clocklock pthread_mutex_lock (clock: c_int, until: Until)
+        (Mutex::is_held, Mutex::is_own);
+    mtx_lock pthread_mutex_lock () (Mutex::is_held, Mutex::is_own);
+    mtx_timedlock pthread_mutex_lock (until: Until) (Mutex::is_held, Mutex::is_own);
+    pthread_rwlock_rdlock pthread_rwlock_rdlock () (words::is_written, words::is_never_own);
+    pthread_rwlock_timedrdlock pthread_rwlock_rdlock (until: Until)
+        (words::is_written, words::is_never_own);
+    pthread_rwlock_clockrdlock pthread_rwlock_rdlock (clock: c_int, until: Until)
+        (words::is_written, words::is_never_own);
+    pthread_rwlock_wrlock pthread_rwlock_wrlock () (words::is_used, words::is_never_own);
+    pthread_rwlock_timedwrlock pthread_rwlock_wrlock (until: Until)
+        (words::is_used, words::is_never_own);
+    pthread_rwlock_clockwrlock pthread_rwlock_wrlock (clock: c_int, until: Until)
+        (words::is_used, words::is_never_own);
+    pthread_spin_lock pthread_spin_lock () (words::is_spun_for, words::is_never_own);
 }
 
 unlocks! {

@@ -10,6 +10,7 @@
 //! *Not supported.* Teams that begin with `GOMP_parallel_start`, as compilers before GCC 4.9 made
 //! them.
 
+mod births;
 mod gomp;
 mod left_out;
 mod locks;
@@ -29,17 +30,20 @@ use crate::clock;
 use crate::signature::Raw;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
+pub use births::birth;
 pub use team::{Membership, ends};
 
 /// Runs when this library is loaded.
 pub fn loaded() {
     locks::loaded();
     signals::loaded();
+    crate::next::fill([births::TARGET].into_iter());
 }
 
 /// Recording begins.
 pub fn begins() {
     locks::begins();
+    births::begins();
     team::begins();
 }
 

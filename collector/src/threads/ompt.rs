@@ -5,10 +5,12 @@
 //! unless something is recorded.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use laggard_trace::calls::number;
 
+use super::gomp::runtime;
 use super::tasks::told::Known;
 use super::{Place, left_out, locks, ordered, tasks, team};
 use crate::clock;
@@ -31,7 +33,7 @@ struct Tool {
     data: Data,
 }
 
-/// Whether a runtime tells of itself: its entry points for programs of GCC need not be looked at.
+/// Whether the runtime that programs of GCC call tells of itself: its entry points for them need not be looked at.
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// See above.
@@ -47,6 +49,8 @@ const INITIAL_TASK: c_int = 1;
 /// Kinds of meetings: of the standard's 5.0 and of later ones.
 const IMPLICIT: c_int = 2;
 const EXPLICIT: c_int = 3;
+/// One that the runtime itself needs, as for `copyprivate`.
+const OF_RUNTIME: c_int = 4;
 const OF_WORKSHARE: c_int = 8;
 const OF_PARALLEL: c_int = 9;
 const TASKWAIT: c_int = 5;
@@ -120,8 +124,20 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
         }
     }
     left_out::leave_out();
-    IS_TOLD.store(true, Ordering::Relaxed);
+    // A process may have two runtimes, of which the other one serves GCC's.
+    let is_same = module_of(lookup as *const c_void) == module_of(runtime::address());
+    IS_TOLD.store(is_same, Ordering::Relaxed);
     1
+}
+
+/// Where the library with this address begins.
+fn module_of(address: *const c_void) -> usize {
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the call fills in what was found; all zeros stand for nothing.
+    unsafe {
+        libc::dladdr(address, found.as_mut_ptr());
+        found.assume_init().dli_fbase.addr()
+    }
 }
 
 unsafe extern "C" fn finalize(_: *mut Data) {}
@@ -135,8 +151,10 @@ unsafe extern "C" fn parallel_begin(
     code: *const c_void,
 ) {
     let site = laggard_callpath::call_site!();
+    // GCC's programs call the collector, which calls the runtime.
+    let code = team::called_from(site).unwrap_or(code.addr() as u64);
     // SAFETY: the runtime's data of this region.
-    unsafe { (*parallel).value = team::forks(site, code.addr() as u64) };
+    unsafe { (*parallel).value = team::forks(site, code) };
 }
 
 unsafe extern "C" fn parallel_end(parallel: *mut Data, _: *mut Data, _: c_int, _: *const c_void) {
@@ -229,7 +247,7 @@ unsafe extern "C" fn sync_region_wait(
         return;
     }
     let number = match kind {
-        EXPLICIT => number::omp_barrier,
+        EXPLICIT | OF_RUNTIME => number::omp_barrier,
         OF_WORKSHARE => number::omp_loop_end,
         IMPLICIT if !team::is_end(site, code) => number::omp_loop_end,
         IMPLICIT | OF_PARALLEL => {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use laggard_trace::calls::number;
 
 use super::locks::{self, ENDED_BY_NOBODY, Wait};
-use super::{Place, What, is_recorded};
+use super::{Place, What, births, is_recorded};
 use crate::clock;
 use crate::next::{Next, Target};
 use crate::stream::Stream;
@@ -61,10 +61,13 @@ macro_rules! waits {
                     let size: u32 = $size;
                     let what = (number::$number, $key);
                     let wait = Wait::begin(site, Place::Call(site), what, size > 0);
+                    if wait.is_some() && what.0 == number::pthread_join {
+                        births::joins(what.1);
+                    }
                     // SAFETY: as above.
                     let result = unsafe { next($($p),*) };
                     if let Some(wait) = wait {
-                        let is_over = result == libc::ETIMEDOUT;
+                        let is_over = has_timed_out(result);
                         wait.end(if is_over { ENDED_BY_NOBODY } else { size.into() });
                     }
                     result
@@ -116,6 +119,16 @@ macro_rules! signals {
     };
 }
 
+/// `thrd_timedout` of C11.
+const TIMED_OUT: c_int = 4;
+
+/// Whether a wait with this result was given up: also of functions that say so in `errno`.
+pub(super) fn has_timed_out(result: c_int) -> bool {
+    // SAFETY: the calling thread's own.
+    let errno = || unsafe { *libc::__errno_location() };
+    matches!(result, libc::ETIMEDOUT | TIMED_OUT) || result == -1 && errno() == libc::ETIMEDOUT
+}
+
 /// A word of an object of the C library, such as a caller of its functions has.
 fn word(object: *mut c_void, at: usize) -> u32 {
     // SAFETY: the object that the real function looks at, and the words that it has; the C library
@@ -132,24 +145,155 @@ waits! {
     pthread_cond_clockwait pthread_cond_wait
         (condition: *mut c_void, mutex: *mut c_void, clock: c_int, until: *const c_void)
         for condition.addr() as u64, gives Some(mutex), if true, of 0;
+    cnd_wait pthread_cond_wait (condition: *mut c_void, mutex: *mut c_void)
+        for condition.addr() as u64, gives Some(mutex), if true, of 0;
+    cnd_timedwait pthread_cond_wait
+        (condition: *mut c_void, mutex: *mut c_void, until: *const c_void)
+        for condition.addr() as u64, gives Some(mutex), if true, of 0;
     // The first word is the value.
     sem_wait sem_wait (semaphore: *mut c_void)
         for semaphore.addr() as u64, gives None, if word(semaphore, 0) == 0, of 0;
-    // The third word is the number of its threads.
+    sem_timedwait sem_wait (semaphore: *mut c_void, until: *const c_void)
+        for semaphore.addr() as u64, gives None, if word(semaphore, 0) == 0, of 0;
+    sem_clockwait sem_wait (semaphore: *mut c_void, clock: c_int, until: *const c_void)
+        for semaphore.addr() as u64, gives None, if word(semaphore, 0) == 0, of 0;
+    // The third word is the number of its threads; the fourth one says whether they are those of several
+    // processes, of which nobody knows who they are.
     pthread_barrier_wait pthread_barrier_wait (barrier: *mut c_void)
-        for barrier.addr() as u64, gives None, if true, of word(barrier, 2);
+        for barrier.addr() as u64, gives None, if word(barrier, 3) == 0, of word(barrier, 2);
     pthread_join pthread_join (thread: libc::pthread_t, result: *mut *mut c_void)
+        for thread, gives None, if true, of 0;
+    thrd_join pthread_join (thread: libc::pthread_t, result: *mut c_int)
         for thread, gives None, if true, of 0;
 }
 
 signals! {
     pthread_cond_signal pthread_cond_signal;
     pthread_cond_broadcast pthread_cond_signal;
+    cnd_signal pthread_cond_signal;
+    cnd_broadcast pthread_cond_signal;
     sem_post sem_post;
 }
 
+/// The system's own way to wait for another thread, which libraries of languages use: C++'s `std::barrier`,
+/// `std::latch`, `std::counting_semaphore`, `std::atomic::wait` and `std::future`.
+mod futex {
+    use std::ffi::{c_int, c_long};
+
+    use laggard_trace::calls::number;
+
+    use super::super::{Place, is_recorded};
+    use super::{ENDED_BY_NOBODY, Next, Target, Wait, has_timed_out, locks};
+    use crate::clock;
+
+    /// Operations, without the bits that say whether other processes take part and which clock counts.
+    const OPERATION: c_int = 127;
+    const WAIT: [c_int; 2] = [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET];
+    const WAKE: [c_int; 2] = [libc::FUTEX_WAKE, libc::FUTEX_WAKE_BITSET];
+
+    /// Any system call: the arguments are in registers, as for the variadic function of the C library.
+    type Real = unsafe extern "C-unwind" fn(
+        c_long,
+        c_long,
+        c_long,
+        c_long,
+        c_long,
+        c_long,
+        c_long,
+    ) -> c_long;
+
+    static NEXT: Next<Real> = Next::new("syscall\0");
+
+    /// The real function.
+    pub static TARGET: &Target = &NEXT.target;
+
+    /// No C library is without it.
+    unsafe extern "C-unwind" fn absent(
+        _: c_long,
+        _: c_long,
+        _: c_long,
+        _: c_long,
+        _: c_long,
+        _: c_long,
+        _: c_long,
+    ) -> c_long {
+        -1
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C-unwind" fn syscall(
+        number: c_long,
+        word: c_long,
+        operation: c_long,
+        value: c_long,
+        until: c_long,
+        other: c_long,
+        last: c_long,
+    ) -> c_long {
+        if number == libc::SYS_futex && is_recorded() {
+            let of = operation as c_int & OPERATION;
+            // SAFETY: the caller's arguments.
+            unsafe {
+                if WAIT.contains(&of) {
+                    return waits(number, word, operation, value, until, other, last);
+                }
+                if WAKE.contains(&of) && locks::is_awaited(word as u64) {
+                    return wakes(number, word, operation, value, until, other, last);
+                }
+            }
+        }
+        // SAFETY: passes the caller's arguments to the function it called.
+        unsafe { NEXT.get(absent)(number, word, operation, value, until, other, last) }
+    }
+
+    /// A function of its own, which the other one jumps to: that one needs no frame.
+    #[inline(never)]
+    unsafe extern "C-unwind" fn waits(
+        number: c_long,
+        word: c_long,
+        operation: c_long,
+        value: c_long,
+        until: c_long,
+        other: c_long,
+        last: c_long,
+    ) -> c_long {
+        let site = laggard_callpath::call_site!();
+        let what = (number::futex_wait, word as u64);
+        let wait = Wait::begin(site, Place::Call(site), what, false);
+        // SAFETY: as above.
+        let result =
+            unsafe { NEXT.get(absent)(number, word, operation, value, until, other, last) };
+        if let Some(wait) = wait {
+            let is_over = has_timed_out(result as c_int);
+            wait.end(if is_over { ENDED_BY_NOBODY } else { 0 });
+        }
+        result
+    }
+
+    /// See above.
+    #[inline(never)]
+    unsafe extern "C-unwind" fn wakes(
+        number: c_long,
+        word: c_long,
+        operation: c_long,
+        value: c_long,
+        until: c_long,
+        other: c_long,
+        last: c_long,
+    ) -> c_long {
+        let site = laggard_callpath::call_site!();
+        let enter = clock::now();
+        // SAFETY: as above.
+        let result =
+            unsafe { NEXT.get(absent)(number, word, operation, value, until, other, last) };
+        let place = Place::Call(site);
+        locks::gave_back(site, place, number::futex_wake, word as u64, enter);
+        result
+    }
+}
+
 /// The calling thread, a location, ends: a record if another one waits for that.
-pub fn ends(stream: &mut Stream, now: u64) {
+pub fn ends(stream: &mut Stream) {
     // SAFETY: takes no arguments.
     let key = unsafe { libc::pthread_self() };
     if locks::is_awaited(key) {
@@ -159,6 +303,7 @@ pub fn ends(stream: &mut Stream, now: u64) {
             parameter: 0,
             key,
         };
+        let now = stream.ends_stretch();
         what.write(stream, (now, now));
     }
 }
@@ -166,5 +311,5 @@ pub fn ends(stream: &mut Stream, now: u64) {
 /// Runs when this library is loaded.
 pub fn loaded() {
     let all = WAITS.iter().chain(SIGNALS).copied();
-    crate::next::fill(all);
+    crate::next::fill(all.chain([futex::TARGET]));
 }

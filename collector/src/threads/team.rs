@@ -9,11 +9,12 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
+use super::births::born;
 use super::gomp::runtime;
 use super::{Place, Waiter, What, is_paused, ompt, signals};
 use crate::clock;
@@ -41,6 +42,11 @@ static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// Recording begins, or goes on after a pause: what threads did before is not known.
 pub fn begins() {
     BEGUN.store(clock::now(), Ordering::Relaxed);
+}
+
+/// When that was.
+pub(super) fn begun() -> u64 {
+    BEGUN.load(Ordering::Relaxed)
 }
 
 /// What a meeting is known by.
@@ -117,6 +123,8 @@ pub struct Membership {
     /// Of runtimes that tell of themselves: the teams around the innermost one, and how many.
     outer: [Team; DEPTH],
     depth: usize,
+    /// Where it called a function that forks, until the runtime says that it does; 0 = nowhere.
+    called_from: u64,
     /// The team that it has forked last, and when, ticks.
     forked: (u64, u64),
     /// When it began to wait in a meeting or for tasks, ticks; 0 = it does not wait.
@@ -264,7 +272,7 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
         wait.goes_on(stream, now);
     }
     if until.is_none() {
-        signals::ends(stream, now);
+        signals::ends(stream);
     }
 }
 
@@ -304,9 +312,20 @@ pub unsafe fn fork(
     (function, data): (Function, *mut c_void),
     run: impl FnOnce(Function, *mut c_void),
 ) {
-    let is_told = ompt::is_told();
-    let Some(waiter) = Waiter::begin(site).filter(|_| !is_told) else {
-        let Some(waiter) = Waiter::goes_on(site).filter(|_| !is_told) else {
+    static IS_ASKED: AtomicBool = AtomicBool::new(false);
+    if !IS_ASKED.load(Ordering::Relaxed) {
+        IS_ASKED.store(true, Ordering::Relaxed);
+        // Only now some runtimes begin, and say whether they tell of themselves.
+        runtime::threads();
+    }
+    if ompt::is_told() {
+        if let Some(waiter) = Waiter::goes_on(site) {
+            waiter.membership().called_from = site.ra;
+        }
+        return run(function, data);
+    }
+    let Some(waiter) = Waiter::begin(site) else {
+        let Some(waiter) = Waiter::goes_on(site) else {
             return run(function, data);
         };
         let outer = std::mem::take(&mut waiter.membership().team);
@@ -433,7 +452,7 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
     ) = (0, 0);
     crate::call::guarded(|| {
         let over = done.map_or(0, |done| done.record(call.stream(), now));
-        let since = over.max(BEGUN.load(Ordering::Relaxed));
+        let since = over.max(begun()).max(born().unwrap_or(0));
         let since = since.max(unknown).min(now);
         idles(call.stream(), function, team.id, (since, now));
     });
@@ -444,6 +463,13 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
 #[inline(always)]
 pub fn in_team(site: CallSite) -> Option<Waiter> {
     Waiter::goes_on(site).filter(|waiter| waiter.membership().team.size > 1)
+}
+
+/// Where the calling thread has called the function that forks a team now, if that is known.
+pub fn called_from(site: CallSite) -> Option<u64> {
+    let waiter = Waiter::goes_on(site)?;
+    let code = std::mem::take(&mut waiter.membership().called_from);
+    (code != 0).then_some(code)
 }
 
 /// The calling thread forks a team, by a call that returns to `code`. Returns the team's number.
@@ -584,6 +610,17 @@ pub fn met(site: CallSite, number: u16, code: u64) {
 /// A barrier of the calling thread's team. `wait` waits there.
 #[inline(always)]
 pub fn barrier<T>(site: CallSite, number: u16, wait: impl FnOnce() -> T) -> T {
+    barrier_if(site, number, wait, |_| true)
+}
+
+/// The same where only its result says whether it was one.
+#[inline(always)]
+pub fn barrier_if<T>(
+    site: CallSite,
+    number: u16,
+    wait: impl FnOnce() -> T,
+    has_met: impl FnOnce(&T) -> bool,
+) -> T {
     let Some(waiter) = in_team(site).filter(|_| !ompt::is_told()) else {
         return wait();
     };
@@ -592,6 +629,9 @@ pub fn barrier<T>(site: CallSite, number: u16, wait: impl FnOnce() -> T) -> T {
     let leave = clock::now();
     let membership = waiter.membership();
     membership.met = 0;
+    if !has_met(&result) {
+        return result;
+    }
     let team = &mut membership.team;
     team.met += 1;
     let what = team.meeting(number, Place::Call(site), team.met);

@@ -167,6 +167,12 @@ pub struct Definitions {
     pub groups: FxHashMap<u32, Vec<Group>>,
     /// Communicators, in order of definition.
     pub comms: Vec<Comm>,
+    /// Cartesian topologies: communicator, numbers of the dimensions.
+    pub grids: FxHashMap<u32, (u32, Vec<u32>)>,
+    /// Dimensions of topologies: places along it, and whether the first and the last one are neighbours.
+    pub dimensions: FxHashMap<u32, (u32, bool)>,
+    /// Places in topologies: topology, rank in its communicator, coordinates.
+    pub coordinates: Vec<(u32, u32, Vec<u32>)>,
     /// Windows: name, communicator.
     pub windows: FxHashMap<u32, (u32, u32)>,
     /// Places in the source: file, line.
@@ -213,7 +219,7 @@ impl Definitions {
 
     /// Registers callbacks that fill this, for every record of interest.
     pub fn register(otf2: &Otf2, callbacks: Handle) {
-        let all: [(&str, Callback); 15] = [
+        let all: [(&str, Callback); 18] = [
             ("ClockProperties", clock_properties as Callback),
             ("String", string as Callback),
             ("SystemTreeNode", node as Callback),
@@ -224,6 +230,9 @@ impl Definitions {
             ("Group", group as Callback),
             ("Comm", comm as Callback),
             ("InterComm", inter_comm as Callback),
+            ("CartDimension", dimension as Callback),
+            ("CartTopology", grid as Callback),
+            ("CartCoordinate", coordinate as Callback),
             ("RmaWin", window as Callback),
             ("SourceCodeLocation", place as Callback),
             ("CallingContext", context as Callback),
@@ -259,6 +268,18 @@ macro_rules! callbacks {
     };
 }
 
+/// An array of the library, which may be nowhere if it is empty.
+///
+/// # Safety
+/// Else it has `count` elements.
+unsafe fn array<'a, T>(first: *const T, count: usize) -> &'a [T] {
+    match count {
+        0 => &[],
+        // SAFETY: as the caller says.
+        _ => unsafe { std::slice::from_raw_parts(first, count) },
+    }
+}
+
 callbacks! {
     clock_properties(into, resolution: u64, global_offset: u64, length: u64, realtime_ns: u64) {
         into.clock.get_or_insert(Clock { resolution, global_offset, length, realtime_ns });
@@ -292,11 +313,8 @@ callbacks! {
     }
     group(into, id: u32, _name: u32, kind: u8, paradigm: u8, _flags: u32, count: u32,
         members: *const u64) {
-        let members = match count {
-            0 => Vec::new(),
-            // SAFETY: the library passes an array of `count` members.
-            _ => unsafe { std::slice::from_raw_parts(members, count as usize) }.to_vec(),
-        };
+        // SAFETY: the library passes an array of `count` members.
+        let members = unsafe { array(members, count as usize) }.to_vec();
         let known = into.groups.entry(id).or_default();
         match known.iter().any(|known| known.kind == kind) {
             true => into.repeated += 1,
@@ -308,6 +326,19 @@ callbacks! {
     }
     inter_comm(into, id: u32, name: u32, group: u32, other: u32, parent: u32) {
         into.comms.push(Comm { id, name, group, other: Some(other), parent });
+    }
+    dimension(into, id: u32, _name: u32, size: u32, periodicity: u8) {
+        Definitions::first(&mut into.dimensions, id, (size, periodicity != 0), &mut into.repeated);
+    }
+    grid(into, id: u32, _name: u32, comm: u32, count: u8, dimensions: *const u32) {
+        // SAFETY: the library passes an array of `count` numbers.
+        let dimensions = unsafe { array(dimensions, count.into()) };
+        Definitions::first(&mut into.grids, id, (comm, dimensions.to_vec()), &mut into.repeated);
+    }
+    coordinate(into, grid: u32, rank: u32, count: u8, coordinates: *const u32) {
+        // SAFETY: as above.
+        let coordinates = unsafe { array(coordinates, count.into()) };
+        into.coordinates.push((grid, rank, coordinates.to_vec()));
     }
     window(into, id: u32, name: u32, comm: u32) {
         Definitions::first(&mut into.windows, id, (name, comm), &mut into.repeated);

@@ -121,6 +121,9 @@ functions! { Writing:
     group = "OTF2_GlobalDefWriter_WriteGroup"(Handle, u32, u32, u8, u8, u32, u32, *const u64) -> Code;
     comm = "OTF2_GlobalDefWriter_WriteComm"(Handle, u32, u32, u32, u32, u32) -> Code;
     inter_comm = "OTF2_GlobalDefWriter_WriteInterComm"(Handle, u32, u32, u32, u32, u32, u32) -> Code;
+    dimension = "OTF2_GlobalDefWriter_WriteCartDimension"(Handle, u32, u32, u32, u8) -> Code;
+    grid = "OTF2_GlobalDefWriter_WriteCartTopology"(Handle, u32, u32, u32, u8, *const u32) -> Code;
+    coordinate = "OTF2_GlobalDefWriter_WriteCartCoordinate"(Handle, u32, u32, u8, *const u32) -> Code;
     window = "OTF2_GlobalDefWriter_WriteRmaWin"(Handle, u32, u32, u32, u32) -> Code;
     metric_member = "OTF2_GlobalDefWriter_WriteMetricMember"(Handle, u32, u32, u32, u8, u8, u8, u8, i64, u32) -> Code;
     metric_class = "OTF2_GlobalDefWriter_WriteMetricClass"(Handle, u32, u8, *const u32, u8, u8) -> Code;

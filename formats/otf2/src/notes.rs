@@ -47,6 +47,8 @@ kinds! {
         "locations with the number of another one: the first counts";
     OtherLocation "other_locations" Info
         "locations that are no threads (metrics, accelerators) are left out";
+    OddGrid "undefined_places" Info
+        "places in Cartesian topologies that are outside of these, or of no communicator: left out";
     NoRank "locations_without_rank" Warning
         "locations of processes that are no ranks are left out";
     Stray "undefined_locations" Warning

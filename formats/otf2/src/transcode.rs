@@ -193,6 +193,8 @@ impl Transcoder {
                 communicator.name = output.string(communicator.name);
                 let writer = output.writer();
                 writer.define(&[Definition::Communicator(communicator)]);
+                let grid = self.world.grid(comm, thread.rank, local_rank);
+                writer.define(&grid.map(Definition::Grid).into_iter().collect::<Vec<_>>());
             }
         }
         let mut calls = Calls::new(&self.world, definitions, thread, output);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use laggard_trace::{Communicator, PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, WORLD};
+use laggard_trace::{
+    Communicator, Dimension, Grid, PEER_ANY, PEER_FOREIGN, PEER_NONE, PEER_ROOT, WORLD,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::constructs::Construct;
@@ -77,6 +79,8 @@ pub struct World {
     /// By rank and thread.
     pub threads: Vec<Thread>,
     comms: BTreeMap<u32, Known>,
+    /// Places in Cartesian topologies, by communicator and rank in it.
+    grids: FxHashMap<(u32, u32), Vec<Dimension>>,
     regions: FxHashMap<u32, Meaning>,
     /// Teams of threads.
     pub teams: Teams,
@@ -119,10 +123,12 @@ impl World {
             meaning.unwrap_or(Meaning::User)
         };
         let regions = definitions.regions.iter();
+        let comms = communicators(definitions, &processes);
         Ok(World {
             ranks,
             threads,
-            comms: communicators(definitions, &processes),
+            grids: grids(definitions, &comms, &mut notes),
+            comms,
             regions: regions.map(|(id, region)| (*id, meaning(region))).collect(),
             teams: Teams::new(definitions),
             notes,
@@ -234,6 +240,14 @@ impl World {
             name: known.name,
             members: if tells { own.clone() } else { Vec::new() },
             remote_members: if tells { other.clone() } else { Vec::new() },
+        })
+    }
+
+    /// Where a member of a communicator is in its Cartesian topology, if it has one.
+    pub fn grid(&self, comm: u32, rank: u32, local_rank: u32) -> Option<Grid> {
+        Some(Grid {
+            communicator: self.comm_id(comm, rank)?,
+            dimensions: self.grids.get(&(comm, local_rank))?.clone(),
         })
     }
 
@@ -416,4 +430,47 @@ fn communicators(definitions: &Definitions, processes: &[u64]) -> BTreeMap<u32, 
         }
     }
     comms
+}
+
+/// Places in Cartesian topologies, by communicator and rank in it. Of several topologies of a communicator, which MPI
+/// does not have, the first counts. Topologies of other things than ranks have communicators that are none here.
+fn grids(
+    definitions: &Definitions,
+    comms: &BTreeMap<u32, Known>,
+    notes: &mut Notes,
+) -> FxHashMap<(u32, u32), Vec<Dimension>> {
+    let mut first: FxHashMap<u32, u32> = FxHashMap::default();
+    for (&grid, (comm, _)) in &definitions.grids {
+        let least = first.entry(*comm).or_insert(grid);
+        *least = grid.min(*least);
+    }
+    let mut grids = FxHashMap::default();
+    for (grid, rank, coordinates) in &definitions.coordinates {
+        let known = definitions.grids.get(grid);
+        if known.is_some_and(|(comm, _)| !comms.contains_key(comm) || first[comm] != *grid) {
+            continue;
+        }
+        let place = known.filter(|(_, numbers)| numbers.len() == coordinates.len());
+        let place = place.and_then(|(comm, numbers)| {
+            let along = numbers
+                .iter()
+                .zip(coordinates)
+                .map(|(number, &coordinate)| {
+                    let &(size, is_periodic) = definitions.dimensions.get(number)?;
+                    (coordinate < size).then_some(Dimension {
+                        size,
+                        is_periodic,
+                        coordinate,
+                    })
+                });
+            Some((*comm, along.collect::<Option<Vec<_>>>()?))
+        });
+        match place {
+            Some((comm, dimensions)) => drop(grids.insert((comm, *rank), dimensions)),
+            None => notes.add(Kind::OddGrid, 1, || {
+                format!("rank {rank} in topology {grid}")
+            }),
+        }
+    }
+    grids
 }

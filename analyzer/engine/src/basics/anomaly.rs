@@ -1,5 +1,6 @@
 //! Anomalies of a run or its trace, collected on all agents.
 
+use laggard_comm::Filter;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
@@ -79,11 +80,6 @@ impl Anomalies {
         }
     }
 
-    /// Adds another agent's rows.
-    pub fn merge(&mut self, other: Anomalies) {
-        self.0.extend(other.0);
-    }
-
     /// The rows, the worst first, in an order that does not depend on agents. Rows about the same
     /// call are joined. A kind has at most `ROWS_PER_KIND` rows.
     pub fn into_rows(mut self) -> Vec<Anomaly> {
@@ -132,5 +128,11 @@ impl Anomalies {
             }
         }
         rows
+    }
+}
+
+impl Filter for Anomalies {
+    fn merge(&mut self, other: Anomalies) {
+        self.0.extend(other.0);
     }
 }

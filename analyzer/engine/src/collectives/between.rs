@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use laggard_comm::Filter;
 use laggard_trace::calls::Shape;
 use serde::{Deserialize, Serialize};
 
@@ -60,15 +61,6 @@ impl Between {
         self.most.truncate(MOST);
     }
 
-    /// Adds another agent's intervals.
-    pub fn merge(&mut self, other: &Between) {
-        self.most.extend(&other.most);
-        self.cut();
-        self.computed = self.computed.saturating_add(other.computed);
-        self.begin = self.begin.min(other.begin);
-        self.end = self.end.max(other.end);
-    }
-
     /// Time from start-up to shut-down, ns. `end` is the end of the run, for runs without a
     /// shut-down.
     pub fn wall(&self, end: i64) -> u64 {
@@ -79,6 +71,16 @@ impl Between {
         };
         let end = if self.end == i64::MIN { end } else { self.end };
         end.saturating_sub(begin).max(0) as u64
+    }
+}
+
+impl Filter for Between {
+    fn merge(&mut self, other: Between) {
+        self.most.extend(other.most);
+        self.cut();
+        self.computed = self.computed.saturating_add(other.computed);
+        self.begin = self.begin.min(other.begin);
+        self.end = self.end.max(other.end);
     }
 }
 

@@ -286,11 +286,9 @@ impl<'e> Matching<'e> {
     fn wait(&self, at: usize, rank: &Recorded, waiting: &Waiting, lost: &Lost) -> Wait {
         let location = rank.threads[waiting.thread as usize].stream.location();
         let signature = &location.definitions.signatures()[waiting.signature as usize];
-        let shares = || lost.shares.iter().rev();
-        let most = shares().max_by_key(|(share, _)| *share);
-        let last = shares().max_by_key(|(_, late)| late.time);
-        let one = |of: Option<&(i64, Detail)>| lost.late.or(of.map(|(_, late)| *late));
-        let call = |late: Detail| {
+        let last = lost.shares.iter().rev();
+        let last = last.map(|(_, late)| late).max_by_key(|late| late.time);
+        let call = |late: &Detail| {
             let path = self.events.path_of_key.get(&late.path);
             LateCall {
                 rank: late.rank,
@@ -310,8 +308,8 @@ impl<'e> Matching<'e> {
             leave: waiting.leave,
             since: waiting.since,
             lost: lost.severity,
-            cause: one(most).map(call),
-            last: one(last).map(call),
+            cause: lost.as_loss().whom.most().map(call),
+            last: lost.late.as_ref().or(last).map(call),
         }
     }
 

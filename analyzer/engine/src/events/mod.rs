@@ -17,6 +17,7 @@ mod names;
 mod operations;
 mod placed;
 mod spent;
+mod sweep;
 mod trace;
 mod window;
 
@@ -50,6 +51,7 @@ pub use crate::stream::polling::Look;
 pub use crate::stream::rows::TimeClass;
 use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
+pub use crate::waits::log::{ShortLate, ShortWait};
 pub use course::Course;
 pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Party, Wait};
 use laggard_comm::{Job, Serial};
@@ -57,6 +59,7 @@ pub use names::{CallPath, Group, GroupKind};
 pub use operations::{Calls, Item, Mark, OUTSIDE, Operation, Operations, Outcome, Outside};
 pub use placed::Placed;
 pub use spent::{Spent, SpentIn};
+pub use sweep::{SlabOfCalls, Sweep};
 pub use trace::{Trace, TracedLocation};
 
 /// No index.
@@ -402,18 +405,20 @@ impl Events {
     /// # Errors
     /// The errors of `to`.
     pub fn join(&self, to: &mut dyn Joined) -> Result<()> {
-        self.join_share(&Serial, to)
+        with_rounds(&Serial, &self.opened, &self.timeline, |rounds, groups| {
+            matching::join(self, rounds, groups, to)
+        })
     }
 
-    /// As [`join`](Self::join), with the losses of this agent's calls. Several agents do not join
-    /// messages or collectives: nobody has all their ends. Collective.
+    /// Goes over this agent's locations once, and gives what each one did to what takes it, by location.
+    /// Collective.
     ///
     /// # Errors
-    /// The errors of `to`, which must be the same on all agents.
-    pub fn join_share(&self, job: &dyn Job, to: &mut dyn Joined) -> Result<()> {
-        assert!(job.agents() == 1 || !to.wants_messages());
+    /// The same on all agents.
+    pub fn sweep<T: Sweep>(&self, job: &dyn Job, to: &mut [T]) -> Result<()> {
         with_rounds(job, &self.opened, &self.timeline, |rounds, groups| {
-            matching::join(self, rounds, groups, to)
+            sweep::sweep(self, rounds, groups, to);
+            Ok(())
         })
     }
 
@@ -472,6 +477,7 @@ fn with_rounds<T>(
         keeps_writes: false,
         shares: true,
         roots: false,
+        is_bare: true,
         records: slab::size(job, opened.locations.len()),
     };
     run(&rounds, judged.groups)

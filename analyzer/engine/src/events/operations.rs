@@ -10,6 +10,7 @@ use laggard_trace::{
 
 use super::Events;
 use crate::stream::polling::{Look, Looks, LooksOf, looks};
+use crate::stream::rows::TimeClass;
 
 /// An item of a location.
 #[derive(Clone, Copy, Debug)]
@@ -168,6 +169,8 @@ pub struct Operation<'c> {
     pub number: u64,
     /// Name and kind; `None` if the trace comes from a newer version.
     pub call: Option<&'static Call>,
+    /// What its time is.
+    pub class: TimeClass,
     /// When it began.
     pub enter: i64,
     /// When it ended.
@@ -281,29 +284,40 @@ pub struct Operations<'e> {
     location: usize,
     rank: u32,
     calls: Calls<'e>,
-    /// Position in [`Events::groups`] by signature.
-    groups: Vec<u32>,
-    /// What calls look for, by signature.
-    looking: Vec<Option<LooksOf>>,
+    by_signature: Vec<OfSignature>,
     looks: Looks,
     /// Records skipped so far because they are undefined or damaged.
     pub skipped: u64,
+}
+
+/// What calls of a signature have in common.
+struct OfSignature {
+    call: Option<&'static Call>,
+    class: TimeClass,
+    /// Position in [`Events::groups`].
+    group: u32,
+    call_path: u32,
+    /// What they look for.
+    looking: Option<LooksOf>,
 }
 
 impl<'e> Operations<'e> {
     pub(crate) fn from(events: &'e Events, location: usize, mark: Mark) -> Operations<'e> {
         let found = &events.opened.locations[location];
         let signatures = found.definitions.signatures();
+        let of_signature = |signature: &Signature| OfSignature {
+            call: calls::call(signature.operation),
+            class: TimeClass::of_call(signature.operation, signature.flags),
+            group: events.group_number(signature.group),
+            call_path: events.path_number(location, signature.call_path),
+            looking: looks(signature),
+        };
         Operations {
             events,
             location,
             rank: found.header.rank,
             calls: Calls::from(found, mark),
-            groups: signatures
-                .iter()
-                .map(|s| events.group_number(s.group))
-                .collect(),
-            looking: signatures.iter().map(looks).collect(),
+            by_signature: signatures.iter().map(of_signature).collect(),
             looks: Looks::default(),
             skipped: 0,
         }
@@ -333,9 +347,8 @@ impl<'e> Operations<'e> {
         &mut self,
         mut visit: impl FnMut(&Operation) -> ControlFlow<()>,
     ) -> Option<ControlFlow<()>> {
-        let (events, location, rank) = (self.events, self.location, self.rank);
-        let (clock, groups) = (&events.clocks[location], &self.groups);
-        let (looking, looks) = (&self.looking, &mut self.looks);
+        let (clock, rank) = (&self.events.clocks[self.location], self.rank);
+        let (by_signature, looks) = (&self.by_signature, &mut self.looks);
         let skipped = &mut self.skipped;
         self.calls.read_chunk(|item| {
             let (number, event, signature) = match item {
@@ -360,18 +373,18 @@ impl<'e> Operations<'e> {
                 tag: 0,
                 ..end
             };
-            let call = calls::call(signature.operation);
-            let is_region = call.is_some_and(Call::is_user);
+            let of = &by_signature[event.signature as usize];
+            let is_region = of.call.is_some_and(Call::is_user);
             // The end record of a region with recorded calls tells the region's length.
             let lasted = event.value.filter(|_| is_region).unwrap_or(0);
             let enter = clock.ns(event.enter.saturating_sub(lasted));
             let leave = clock.ns(event.leave).max(enter);
-            let looking = looking[event.signature as usize];
             let length_ns = |ticks| clock.length_ns(ticks) as i64;
-            let look = looks.look(looking, (enter, leave), Some(event), length_ns);
+            let look = looks.look(of.looking, (enter, leave), Some(event), length_ns);
             visit(&Operation {
                 number,
-                call,
+                call: of.call,
+                class: of.class,
                 enter,
                 leave,
                 inside: match event.repeated {
@@ -384,8 +397,8 @@ impl<'e> Operations<'e> {
                     false => receive,
                 },
                 root: root.filter(|_| is_collective),
-                group: groups[event.signature as usize],
-                call_path: events.path_number(location, signature.call_path),
+                group: of.group,
+                call_path: of.call_path,
                 calls: match is_region {
                     true => 0,
                     false => calls_of(event, signature),

@@ -54,9 +54,7 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
         places.add(places::paths(job, paths, locations, self.profiled)?);
         let named = (job.agent() == 0).then(|| Shape::new(&sites, places));
         let (shape, names) = named.unwrap_or_default();
-        let mut bytes = postcard::to_stdvec(&shape)?;
-        job.broadcast(&mut bytes);
-        let shape: Shape = postcard::from_bytes(&bytes)?;
+        let shape = comm::from_head(job, shape)?;
         let mut ranks: Vec<u32> = self.own.locations.iter().map(|one| one.rank).collect();
         ranks.dedup();
         let mut amounts = Vec::new();
@@ -101,21 +99,13 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
         for (activity, root) in &self.own.roots.of {
             add(cause(activity).0, ns(root.all()));
         }
-        let all = comm::merge_up(job, own, |mut sums, other| {
-            for (site, time) in other {
-                let sum: &mut u64 = sums.entry(site).or_default();
-                *sum = sum.saturating_add(time);
-            }
-            sums
-        })?;
+        let all = comm::merge_up(job, own)?;
         let all = all.unwrap_or_default().into_iter();
         let mut all: Vec<(Reverse<u64>, Site)> =
             all.map(|(site, time)| (Reverse(time), site)).collect();
         all.sort_unstable();
         let most = all.iter().filter(|(time, _)| time.0 > 0).take(SITES);
-        let mut bytes = postcard::to_stdvec(&most.map(|(_, site)| *site).collect::<Vec<_>>())?;
-        job.broadcast(&mut bytes);
-        Ok(postcard::from_bytes(&bytes)?)
+        comm::from_head(job, most.map(|(_, site)| *site).collect())
     }
 
     /// Amounts of this agent's ranks, by node and rank, without those of the nodes below.

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use laggard_comm::Job;
+use laggard_comm::{Filter, Job};
 use laggard_report::RankSet;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::waits::spread::Spread;
 use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings, LISTED, Parts, Sums, Worst};
 
 /// Runs of up to this many locations list all of them.
-const LISTED_LOCATIONS: usize = 1024;
+const LISTED_LOCATIONS: u64 = 1024;
 /// Larger runs list this many with the most computation, the least, and the most waiting.
 const EXTREMES: usize = 64;
 /// Locations that compute at least this share of the maximum are the bottleneck.
@@ -166,8 +166,20 @@ impl Folded {
         folded
     }
 
-    /// Adds the losses of another agent's ranks, and the causes among them.
-    pub fn merge(&mut self, other: Folded) {
+    fn cut(&mut self) {
+        self.ranks.sort_by_key(|rank| (Reverse(rank.1), rank.0));
+        self.ranks.truncate(LISTED);
+        self.least.sort_unstable();
+        self.least.truncate(2);
+        self.causes
+            .sort_by_key(|(key, cause)| (Reverse(cause.sums.severity), *key));
+        self.causes.truncate(LISTED);
+    }
+}
+
+impl Filter for Folded {
+    /// The losses of another agent's ranks, and the causes among them.
+    fn merge(&mut self, other: Folded) {
         self.severity = self.severity.saturating_add(other.severity);
         self.instances = self.instances.saturating_add(other.instances);
         self.inter_host = self.inter_host.saturating_add(other.inter_host);
@@ -186,16 +198,6 @@ impl Folded {
         self.causes.extend(other.causes);
         self.worst = Worst::worse(self.worst, other.worst);
         self.cut();
-    }
-
-    fn cut(&mut self) {
-        self.ranks.sort_by_key(|rank| (Reverse(rank.1), rank.0));
-        self.ranks.truncate(LISTED);
-        self.least.sort_unstable();
-        self.least.truncate(2);
-        self.causes
-            .sort_by_key(|(key, cause)| (Reverse(cause.sums.severity), *key));
-        self.causes.truncate(LISTED);
     }
 }
 
@@ -225,6 +227,8 @@ pub fn findings(
 /// Times of locations. ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Locations {
+    /// Number in all agents.
+    pub total: u64,
     /// Number of locations.
     pub count: u64,
     /// Sums over all.
@@ -420,6 +424,7 @@ impl Locations {
             |location: &&LocationTimes| least < much && location.computation() as f64 >= much;
         let mut locations = Locations {
             busiest: RankSet::new(own.iter().filter(is_busy).map(|location| location.rank)),
+            total: total as u64,
             count: own.len() as u64,
             ..Locations::default()
         };
@@ -440,7 +445,7 @@ impl Locations {
         for rank in own.chunk_by(|a, b| a.rank == b.rank) {
             locations.teams.add(&Teams::of(rank));
         }
-        if total > LISTED_LOCATIONS {
+        if locations.total > LISTED_LOCATIONS {
             let one = |location: &LocationTimes| TimesClass {
                 class: class_of(location.rank, ranks),
                 locations: 1,
@@ -452,29 +457,15 @@ impl Locations {
             locations.classes = joined(classes, |one| one.class, TimesClass::add);
         }
         locations.listed = own;
-        locations.cut(total);
+        locations.cut();
         locations
     }
 
-    /// Adds another agent's locations.
-    pub fn merge(&mut self, other: Locations, total: usize) {
-        self.count += other.count;
-        self.sums.add(&other.sums);
-        self.counted.add(&other.counted);
-        self.first_threads.add(&other.first_threads);
-        self.teams.add(&other.teams);
-        self.busiest.merge(other.busiest);
-        self.listed.extend(other.listed);
-        let classes = [std::mem::take(&mut self.classes), other.classes].concat();
-        self.classes = joined(classes, |one| one.class, TimesClass::add);
-        self.cut(total);
-    }
-
     /// Cuts the list to the locations that stand out if there are many; ascending.
-    fn cut(&mut self, total: usize) {
+    fn cut(&mut self) {
         let number = |location: &LocationTimes| (location.rank, location.thread);
         self.listed.sort_by_key(number);
-        if total <= LISTED_LOCATIONS || self.listed.len() <= EXTREMES {
+        if self.total <= LISTED_LOCATIONS || self.listed.len() <= EXTREMES {
             return;
         }
         let mut keeps = vec![false; self.listed.len()];
@@ -490,6 +481,21 @@ impl Locations {
         }
         let mut keeps = keeps.into_iter();
         self.listed.retain(|_| keeps.next() == Some(true));
+    }
+}
+
+impl Filter for Locations {
+    fn merge(&mut self, other: Locations) {
+        self.count += other.count;
+        self.sums.add(&other.sums);
+        self.counted.add(&other.counted);
+        self.first_threads.add(&other.first_threads);
+        self.teams.add(&other.teams);
+        self.busiest.merge(other.busiest);
+        self.listed.extend(other.listed);
+        let classes = [std::mem::take(&mut self.classes), other.classes].concat();
+        self.classes = joined(classes, |one| one.class, TimesClass::add);
+        self.cut();
     }
 }
 

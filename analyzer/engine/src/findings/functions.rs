@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use laggard_comm::{Job, merge_up};
+use laggard_comm::{Job, from_head, merge_up};
 use laggard_trace::Location;
 
 use crate::basics::intern::{PathKey, no_path, path_key};
@@ -47,13 +47,7 @@ pub fn gather(
         }
     }
     let keys = own.keys().copied().collect();
-    let all = merge_up(job, own, |mut sums, other| {
-        for (key, time) in other {
-            let sum: &mut u64 = sums.entry(key).or_default();
-            *sum = sum.saturating_add(time);
-        }
-        sums
-    })?;
+    let all = merge_up(job, own)?;
     let texts = places::paths(job, keys, locations, profiled)?;
     let mut places = Places::new(texts, symbols);
     let named = all.map(|times| places.functions(&times));
@@ -62,9 +56,7 @@ pub fn gather(
     if longest == 0 {
         named.push((no_path(), no_path()));
     }
-    let mut bytes = postcard::to_stdvec(&named)?;
-    job.broadcast(&mut bytes);
-    let named: Vec<(PathKey, PathKey)> = postcard::from_bytes(&bytes)?;
+    let named = from_head(job, named)?;
     let period = i64::try_from(longest).unwrap_or(i64::MAX);
     Ok((Functions::new(&named, period), places.symbols))
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use laggard_comm::{self as comm, Job};
+use laggard_comm::{self as comm, Filter, Job};
 use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{Location, OpenCall, PEER_ANY};
 use serde::{Deserialize, Serialize};
@@ -96,9 +96,8 @@ pub enum Question {
     Asked(u64, u32, u32, i32),
 }
 
-impl Known {
-    /// Adds the answers of another agent's ranks.
-    pub fn merge(&mut self, other: Known) {
+impl Filter for Known {
+    fn merge(&mut self, other: Known) {
         for (group, members) in other.members {
             let known = self.members.entry(group).or_default();
             // For an intercommunicator, each side tells its own members.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use laggard_comm::{self as comm, Job};
+use laggard_comm::{self as comm, Filter, Job};
 use laggard_report::{Imbalance, percent, seconds};
 use laggard_trace::calls;
 use serde::de::DeserializeOwned;
@@ -38,18 +38,6 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Adds other ranks.
-    pub fn merge(&mut self, other: &Shares) {
-        self.all = self.all.max(other.all);
-        self.visitors += other.visitors;
-        self.total = self.total.saturating_add(other.total);
-        self.beyond = self.beyond.saturating_add(other.beyond);
-        let order = |most: (u64, u32)| (most.0, std::cmp::Reverse(most.1));
-        if order(other.most) > order(self.most) {
-            self.most = other.most;
-        }
-    }
-
     /// Mean over all ranks.
     pub fn mean(&self) -> u64 {
         self.total / self.all.max(1)
@@ -75,6 +63,19 @@ impl Shares {
     }
 }
 
+impl Filter for Shares {
+    fn merge(&mut self, other: Shares) {
+        self.all = self.all.max(other.all);
+        self.visitors += other.visitors;
+        self.total = self.total.saturating_add(other.total);
+        self.beyond = self.beyond.saturating_add(other.beyond);
+        let order = |most: (u64, u32)| (most.0, std::cmp::Reverse(most.1));
+        if order(other.most) > order(self.most) {
+            self.most = other.most;
+        }
+    }
+}
+
 /// The totals over all agents, ns, everywhere. Collective.
 fn totals<K>(job: &dyn Job, own: &Computed<K>) -> Result<BTreeMap<K, u64>>
 where
@@ -85,16 +86,8 @@ where
         .iter()
         .map(|(k, ranks)| (k.clone(), sum(ranks)))
         .collect();
-    let merged = comm::merge_up(job, own, |mut one, other| {
-        for (key, time) in other {
-            let sum: &mut u64 = one.entry(key).or_default();
-            *sum = sum.saturating_add(time);
-        }
-        one
-    })?;
-    let mut bytes = postcard::to_stdvec(&merged.unwrap_or_default())?;
-    job.broadcast(&mut bytes);
-    Ok(postcard::from_bytes(&bytes)?)
+    let merged = comm::merge_up(job, own)?;
+    comm::from_head(job, merged.unwrap_or_default())
 }
 
 /// Keeps the places with a notable part of all time; `walls` is that of this agent's locations, ns.
@@ -120,7 +113,7 @@ where
         let total = u128::from(totals.get(key).copied().unwrap_or(0));
         let mut shares = Shares::default();
         for (&rank, &time) in ranks {
-            shares.merge(&Shares {
+            shares.merge(Shares {
                 all,
                 visitors: 1,
                 total: time,
@@ -195,7 +188,7 @@ mod tests {
         let shares_at = |ranks: &[(u32, u64)], total: u64| {
             let mut sum = Shares::default();
             for &(rank, time) in ranks {
-                sum.merge(&Shares {
+                sum.merge(Shares {
                     all: 5,
                     visitors: 1,
                     total: time,
@@ -206,7 +199,7 @@ mod tests {
             sum
         };
         let mut joined = shares_at(&all[3..], 49);
-        joined.merge(&shares_at(&all[..3], 49));
+        joined.merge(shares_at(&all[..3], 49));
         assert_eq!(joined, shares_at(&all, 49));
         assert_eq!(
             (joined.overload(), joined.most),

@@ -256,6 +256,7 @@ mod tests {
     use crate::judge::profile::ProfileSums;
     use crate::waits::sums::{Cause, CauseKey, Parts};
     use crate::wire::parcels::Fold;
+    use laggard_comm::Filter;
     use laggard_trace::calls::number;
 
     const SEND: Place = (1, [1, 0]);
@@ -410,7 +411,7 @@ mod tests {
         };
         for split in 0..=all.len() {
             let mut sum = of(&all[..split]);
-            sum.merge(&of(&all[split..]));
+            sum.merge(of(&all[split..]));
             assert_eq!((sum.wall(500), sum.computed), (290, 50), "{split}");
         }
         assert_eq!(of(&all[..2]).wall(500), 400);

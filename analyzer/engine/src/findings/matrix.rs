@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use laggard_comm::Filter;
 use laggard_report::{MatrixCell, RankMatrix, seconds};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -47,17 +48,6 @@ impl Matrix {
         matrix
     }
 
-    /// Adds that of other ranks.
-    pub fn merge(&mut self, mut other: Matrix) {
-        let grown = self.grown.max(other.grown);
-        self.grow(grown);
-        other.grow(grown);
-        for (pair, cell) in other.cells {
-            self.cells.entry(pair).or_default().add(cell);
-        }
-        self.fit();
-    }
-
     fn fit(&mut self) {
         while self.cells.len() > CELLS {
             self.grow(self.grown + 1);
@@ -88,6 +78,18 @@ impl Matrix {
             ranks_per_cell: 1 << self.grown,
             cells: self.cells.into_iter().map(cell).collect(),
         })
+    }
+}
+
+impl Filter for Matrix {
+    fn merge(&mut self, mut other: Matrix) {
+        let grown = self.grown.max(other.grown);
+        self.grow(grown);
+        other.grow(grown);
+        for (pair, cell) in other.cells {
+            self.cells.entry(pair).or_default().add(cell);
+        }
+        self.fit();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use laggard_comm::{self as comm, Job};
+use laggard_comm::{self as comm, Filter, Job};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -109,39 +109,6 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Adds other results; `locations` is the number in all agents.
-    pub fn merge(&mut self, other: Partial, locations: usize) {
-        for (key, folded) in other.findings {
-            self.findings.entry(key).or_default().merge(folded);
-        }
-        for (operation, count) in other.caused {
-            *self.caused.entry(operation).or_default() += count;
-        }
-        for (key, sums) in other.profile {
-            self.profile.entry(key).or_default().merge(sums);
-        }
-        regions::merge(&mut self.regions, other.regions);
-        for (key, shares) in other.computed {
-            self.computed.entry(key).or_default().merge(&shares);
-        }
-        for (key, shares) in other.in_teams {
-            self.in_teams.entry(key).or_default().merge(&shares);
-        }
-        following::merge(&mut self.followers, other.followers);
-        left::keep_listed(&mut self.followers, &self.findings);
-        self.roots.merge(other.roots);
-        self.between.merge(&other.between);
-        self.pairs.merge(other.pairs);
-        self.matrix.merge(other.matrix);
-        self.locations.merge(other.locations, locations);
-        self.anomalies.merge(other.anomalies);
-        self.hanging.extend(other.hanging);
-        self.known.merge(other.known);
-        self.requests += other.requests;
-        self.bytes_exchanged = self.bytes_exchanged.saturating_add(other.bytes_exchanged);
-        self.peak_memory = self.peak_memory.max(other.peak_memory);
-    }
-
     /// Removes the findings that are not listed and returns them.
     pub fn take_unlisted(&mut self) -> FoldedFindings {
         let (listed, rest) = std::mem::take(&mut self.findings)
@@ -149,6 +116,30 @@ impl Partial {
             .partition(|(_, folded)| folded.is_listed);
         self.findings = listed;
         rest
+    }
+}
+
+impl Filter for Partial {
+    fn merge(&mut self, other: Partial) {
+        self.findings.merge(other.findings);
+        Filter::merge(&mut self.caused, other.caused);
+        self.profile.merge(other.profile);
+        Filter::merge(&mut self.regions, other.regions);
+        Filter::merge(&mut self.computed, other.computed);
+        Filter::merge(&mut self.in_teams, other.in_teams);
+        self.followers.merge(other.followers);
+        left::keep_listed(&mut self.followers, &self.findings);
+        self.roots.merge(other.roots);
+        self.between.merge(other.between);
+        self.pairs.merge(other.pairs);
+        self.matrix.merge(other.matrix);
+        self.locations.merge(other.locations);
+        self.anomalies.merge(other.anomalies);
+        self.hanging.extend(other.hanging);
+        self.known.merge(other.known);
+        self.requests.merge(other.requests);
+        self.bytes_exchanged.merge(other.bytes_exchanged);
+        self.peak_memory = self.peak_memory.max(other.peak_memory);
     }
 }
 
@@ -303,7 +294,7 @@ impl Own {
     }
 }
 
-impl ProfileSums {
+impl Filter for ProfileSums {
     fn merge(&mut self, other: ProfileSums) {
         self.count = self.count.saturating_add(other.count);
         self.total = self.total.saturating_add(other.total);

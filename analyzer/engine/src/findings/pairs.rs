@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use anyhow::Result;
-use laggard_comm::Job;
+use laggard_comm::{Filter, Job};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -93,19 +93,20 @@ impl Pairs {
         pairs
     }
 
-    /// Adds those of other ranks.
-    pub fn merge(&mut self, other: Pairs) {
-        self.listed.extend(other.listed);
-        self.count += other.count;
-        add(&mut self.all, other.all);
-        self.cut();
-    }
-
     fn cut(&mut self) {
         let key = |&(from, to, (messages, bytes)): &(u32, u32, Sent)| {
             (Reverse(bytes), Reverse(messages), from, to)
         };
         self.listed.sort_unstable_by_key(key);
         self.listed.truncate(MOST);
+    }
+}
+
+impl Filter for Pairs {
+    fn merge(&mut self, other: Pairs) {
+        self.listed.extend(other.listed);
+        self.count += other.count;
+        add(&mut self.all, other.all);
+        self.cut();
     }
 }

@@ -142,9 +142,7 @@ impl Places {
             .into_iter()
             .map(|key| (key, *first.entry(self.lines(key)).or_insert(key)));
         let same: Vec<(PathKey, PathKey)> = same.filter(|(key, first)| key != first).collect();
-        let mut bytes = postcard::to_stdvec(&same)?;
-        job.broadcast(&mut bytes);
-        let same: Vec<(PathKey, PathKey)> = postcard::from_bytes(&bytes)?;
+        let same = comm::from_head(job, same)?;
         Ok(same.into_iter().collect())
     }
 

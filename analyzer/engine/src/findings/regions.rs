@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use laggard_comm::Job;
+use laggard_comm::{self as comm, Filter, Job};
 use laggard_report::{Settings, percent, ratio, seconds};
 use laggard_trace::calls::user::{self, REGION};
 use laggard_trace::calls::{self, GenericType};
@@ -72,17 +72,18 @@ pub struct RegionSums {
 /// The regions of one or more agents.
 pub type Regions = BTreeMap<RegionKey, RegionSums>;
 
-/// Adds the sums of others.
-pub fn merge(one: &mut Regions, other: Regions) {
-    for (key, sums) in other {
-        match one.get_mut(&key) {
-            Some(own) => own.merge(sums),
-            None => drop(one.insert(key, sums)),
-        }
+impl RegionSums {
+    fn mean(&self) -> f64 {
+        self.exclusive as f64 / self.locations.max(1) as f64
+    }
+
+    /// Time that the others may have waited for the location with the largest time, ns.
+    fn imbalance(&self) -> f64 {
+        (self.most.0 as f64 * self.locations as f64 - self.exclusive as f64).max(0.0)
     }
 }
 
-impl RegionSums {
+impl Filter for RegionSums {
     fn merge(&mut self, other: RegionSums) {
         let sum = |a: &mut u64, b: u64| *a = a.saturating_add(b);
         self.place = self.place.min(other.place);
@@ -102,16 +103,7 @@ impl RegionSums {
         for (rank, time) in other.by_rank {
             sum(self.by_rank.entry(rank).or_default(), time);
         }
-        self.shares.merge(&other.shares);
-    }
-
-    fn mean(&self) -> f64 {
-        self.exclusive as f64 / self.locations.max(1) as f64
-    }
-
-    /// Time that the others may have waited for the location with the largest time, ns.
-    fn imbalance(&self) -> f64 {
-        (self.most.0 as f64 * self.locations as f64 - self.exclusive as f64).max(0.0)
+        self.shares.merge(other.shares);
     }
 }
 
@@ -152,9 +144,9 @@ pub fn sums(
                 shares: Shares::default(),
             };
             // A damaged file may define a region twice.
-            merge(&mut own, Regions::from([(key, sums)]));
+            Filter::merge(&mut own, Regions::from([(key, sums)]));
         }
-        merge(&mut all, own);
+        Filter::merge(&mut all, own);
     }
     all
 }
@@ -388,9 +380,7 @@ fn functions(
         let names = keys.into_iter().map(|key| (key, places.function(key)));
         named.extend(names.filter(|(_, name)| map.get(name).is_some()));
     }
-    let mut bytes = postcard::to_stdvec(&named)?;
-    job.broadcast(&mut bytes);
-    Ok(postcard::from_bytes(&bytes)?)
+    comm::from_head(job, named)
 }
 
 /// Turns a location's regions into operations: `numbers` by id. Returns the instances of each

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use laggard_comm::Filter;
 use laggard_report::{ThreadImbalance, percent, ratio, seconds};
 use laggard_trace::calls;
 use serde::{Deserialize, Serialize};
@@ -81,9 +82,10 @@ impl Shares {
             worst: worst.unwrap_or_default(),
         }
     }
+}
 
-    /// Adds other ranks.
-    pub fn merge(&mut self, other: &Shares) {
+impl Filter for Shares {
+    fn merge(&mut self, other: Shares) {
         self.worst = match self.ranks {
             0 => other.worst,
             _ => self.worst.or(other.worst),
@@ -100,7 +102,7 @@ pub fn shares(own: &Computed) -> BTreeMap<Before, Shares> {
     let share = |(key, ranks): (&Before, &BTreeMap<u32, BTreeMap<u32, u64>>)| {
         let mut shares = Shares::default();
         for (&rank, threads) in ranks {
-            shares.merge(&Shares::of(rank, threads));
+            shares.merge(Shares::of(rank, threads));
         }
         (*key, shares)
     };
@@ -152,11 +154,11 @@ mod tests {
         let worst = all.worst;
         assert_eq!((all.overload, worst.time, worst.mean), (20, 40, 20));
         // A near miss: another rank computes more, all of its threads alike.
-        all.merge(&of(1, &[90, 90, 90]));
+        all.merge(of(1, &[90, 90, 90]));
         assert_eq!((all.overload, all.threads, all.ranks), (20, 6, 2));
         assert_eq!((all.worst, worst.rank, worst.thread), (worst, 0, 2));
         let mut other = of(1, &[90, 90, 90]);
-        other.merge(&of(0, &[10, 10, 40]));
+        other.merge(of(0, &[10, 10, 40]));
         assert_eq!(all, other);
     }
 }

@@ -3,7 +3,7 @@
 //! For each location it begins when its own call of MPI_Init or shmem_init returns. It ends when
 //! the last of all locations enters Finalize: waiting for a late one counts, the work of Finalize
 //! does not. A location without such calls (another thread, a killed process, an archive) is
-//! measured from its first call to the end of its last. In a program with two libraries, everything
+//! measured from its first call, or from when it began if that is known, to the end of its last. In a program with two libraries, everything
 //! before the second start counts, but not that start itself.
 
 use std::collections::BTreeMap;
@@ -51,6 +51,8 @@ pub struct Finalize {
 pub struct Bounds {
     /// First enter and last leave.
     pub span: (u64, u64),
+    /// When a further thread began, if that is known.
+    pub born: Option<u64>,
     /// When start-up was over, if it has one.
     pub started: Option<u64>,
     /// Part of `started` in calls that start a library.
@@ -102,6 +104,10 @@ impl Bounds {
         let has_events = location.chunks.iter().any(|chunk| chunk.count > 0);
         if has_events {
             bounds.start(location);
+            let began = location.definitions.properties("born_ticks");
+            let began = began.first().and_then(|ticks| ticks.parse().ok());
+            bounds.born = began.filter(|began| *began <= bounds.span.0);
+            bounds.span.0 = bounds.born.unwrap_or(bounds.span.0);
         } else if location.chunks.is_empty() && spent(is_init) > 0 {
             // A file is created after MPI_Init; only the profile knows how long that took.
             bounds.starting = spent(is_init);

@@ -139,6 +139,7 @@ impl Usual {
 }
 
 /// Shortest and longest instance of each kind (operation, size class) in the run.
+#[derive(Default, Serialize, Deserialize)]
 pub struct Kinds {
     /// Shortest and longest instance, ns.
     extremes: BTreeMap<Kind, (u64, u64)>,
@@ -154,8 +155,27 @@ fn kind(entry: &Entry) -> Kind {
     (entry.operation, size)
 }
 
+/// Extremes of no instance.
+const NONE: (u64, u64) = (u64::MAX, 0);
+
 fn widen(extremes: &mut (u64, u64), (least, most): (u64, u64)) {
     *extremes = (extremes.0.min(least), extremes.1.max(most));
+}
+
+fn lower(all: &mut BTreeMap<(u16, u64), u64>, key: (u16, u64), least: u64) {
+    let known = all.entry(key).or_insert(least);
+    *known = least.min(*known);
+}
+
+impl comm::Filter for Kinds {
+    fn merge(&mut self, other: Kinds) {
+        for (kind, times) in other.extremes {
+            widen(self.extremes.entry(kind).or_insert(NONE), times);
+        }
+        for (key, least) in other.transfers {
+            lower(&mut self.transfers, key, least);
+        }
+    }
 }
 
 impl Kinds {
@@ -169,36 +189,21 @@ impl Kinds {
         entries: impl Iterator<Item = &'e Entry>,
         transfers: impl Iterator<Item = (u16, u64, u64)>,
     ) -> Result<Self> {
-        let none = (u64::MAX, 0);
         let mut fastest: BTreeMap<(u16, u64), u64> = BTreeMap::new();
-        let lower = |all: &mut BTreeMap<_, u64>, key, least| {
-            let known = all.entry(key).or_insert(least);
-            *known = least.min(*known);
-        };
         for (operation, bytes, least) in transfers {
             lower(&mut fastest, (operation, bytes), least);
         }
         let mut own: BTreeMap<Kind, (u64, u64)> = BTreeMap::new();
         for entry in entries.filter(|entry| entry.count > 0) {
             let times = (entry.minimum, entry.maximum);
-            widen(own.entry(kind(entry)).or_insert(none), times);
+            widen(own.entry(kind(entry)).or_insert(NONE), times);
         }
-        let merged = comm::merge_up(job, (own, fastest), |mut one, other| {
-            for (kind, times) in other.0 {
-                widen(one.0.entry(kind).or_insert(none), times);
-            }
-            for (kind, least) in other.1 {
-                lower(&mut one.1, kind, least);
-            }
-            one
-        })?;
-        let mut bytes = postcard::to_stdvec(&merged.unwrap_or_default())?;
-        job.broadcast(&mut bytes);
-        let (extremes, transfers) = postcard::from_bytes(&bytes)?;
-        Ok(Kinds {
-            extremes,
-            transfers,
-        })
+        let own = Kinds {
+            extremes: own,
+            transfers: fastest,
+        };
+        let merged = comm::merge_up(job, own)?;
+        comm::from_head(job, merged.unwrap_or_default())
     }
 
     /// Upper bound of the cost of a call of the entry that waits for nobody, and its cost on a slow

@@ -1,7 +1,7 @@
 //! The cause phase: rounds over slabs of global time. In each, pass one turns slow instances into
 //! questions, pass two answers the questions of other agents, and the answers name patterns.
 
-use laggard_comm::Job;
+use laggard_comm::{Filter, Job};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -111,7 +111,7 @@ impl<'a> Agent<'a> {
     /// Computation between the run's meetings.
     pub fn between(&self) -> Between {
         let mut all = self.owned.between.clone();
-        all.merge(&self.groups.between);
+        all.merge(self.groups.between.clone());
         all
     }
 

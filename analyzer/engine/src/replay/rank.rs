@@ -25,7 +25,7 @@ use crate::stream::roles::{Among, Memory, Role};
 use crate::stream::rows::{Row, Step};
 use crate::stream::thread::{Posted, Thread};
 use crate::threads::Threads;
-use crate::waits::log::{Ended, Log};
+use crate::waits::log::{Ended, Log, ShortLog};
 use crate::wire::parcels::Detail;
 use crate::wire::parcels::Side;
 
@@ -68,6 +68,7 @@ impl<'a> Rank<'a> {
                 rank,
                 threads,
                 agent_of,
+                is_bare: false,
             },
             messages: Messages::new(asker),
             collectives: Collectives::default(),
@@ -91,10 +92,13 @@ impl<'a> Rank<'a> {
     pub fn pass_one(&mut self, until: i64, alone: bool) {
         for thread in &mut self.recorded.threads {
             thread.stream.fill(until, alone, &mut thread.columns);
-            thread.history.extend(&thread.columns, &thread.rows);
             let (rows, paths, lists) = (&thread.rows, &thread.paths, &thread.lists);
             let polling = &mut thread.polling;
             polling.extend(&thread.columns, rows, paths, lists, &thread.stream);
+            if self.recorded.is_bare {
+                continue;
+            }
+            thread.history.extend(&thread.columns, &thread.rows);
             thread.following.extend(&thread.columns, &thread.rows);
             let signatures = thread.stream.location().definitions.signatures();
             thread
@@ -280,10 +284,26 @@ impl<'a> Rank<'a> {
         }
     }
 
+    /// From now on tells waits and their late parties alone: no sums, and nothing that only reports
+    /// have.
+    pub fn be_bare(&mut self) {
+        self.recorded.is_bare = true;
+        for charged in &mut self.messages.asker.charged {
+            charged.is_bare = true;
+        }
+    }
+
     /// From now on notes each wait state.
     pub fn note_waits(&mut self) {
         for charged in &mut self.messages.asker.charged {
             charged.log = Some(Log::default());
+        }
+    }
+
+    /// From now on notes each wait state in short.
+    pub fn note_waits_in_short(&mut self) {
+        for charged in &mut self.messages.asker.charged {
+            charged.short = Some(ShortLog::default());
         }
     }
 

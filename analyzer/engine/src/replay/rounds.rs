@@ -43,6 +43,8 @@ pub struct Rounds<'a> {
     pub shares: bool,
     /// Whether the ranks note their waits for the search for root causes.
     pub roots: bool,
+    /// Whether waits are all that is wanted: neither sums nor what late parties did.
+    pub is_bare: bool,
     /// Approximate number of an agent's records in a slab.
     pub records: u64,
 }
@@ -82,6 +84,9 @@ impl<'a> Rounds<'a> {
         for rank in &mut ranks {
             let slacks = noting.map(|known| timeline.slacks(rank.recorded.rank, end, known));
             rank.messages.asker.slacks = slacks.map(Box::new);
+            if self.is_bare {
+                rank.be_bare();
+            }
             if self.roots {
                 let threads = &rank.recorded.threads;
                 for (charged, thread) in rank.messages.asker.charged.iter_mut().zip(threads) {

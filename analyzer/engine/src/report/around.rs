@@ -10,7 +10,7 @@ mod lane;
 use std::cmp::Reverse;
 
 use anyhow::Result;
-use laggard_comm::Job;
+use laggard_comm::{self as comm, Job};
 use laggard_report::{Lane as LaneOfReport, Segment as SegmentOfReport, Timeline, seconds};
 use laggard_trace::calls::{self, GenericType};
 use lane::{Kind, Lane};
@@ -93,9 +93,7 @@ pub fn collect(
     places: &mut Places,
 ) -> Result<Around> {
     let (keys, wanted) = findings.map(choose).unwrap_or_default();
-    let mut bytes = postcard::to_stdvec(&wanted)?;
-    job.broadcast(&mut bytes);
-    let wanted: Vec<Wanted> = postcard::from_bytes(&bytes)?;
+    let wanted: Vec<Wanted> = comm::from_head(job, wanted)?;
     let look = |(at, wanted): (usize, &Wanted)| {
         let (thread, lane) = look_up(wanted, opened, profiled, clocks)?;
         Some(Found {

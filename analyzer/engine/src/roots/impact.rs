@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use laggard_comm::Job;
+use laggard_comm::{Filter, Job};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -141,21 +141,6 @@ impl CriticalPath {
         }
     }
 
-    /// Adds another part of the same path.
-    pub fn merge(&mut self, other: CriticalPath) {
-        for (activity, sums) in other.of {
-            self.of.entry(activity).or_default().add(sums);
-        }
-        for (rank, time) in other.ranks {
-            *self.ranks.entry(rank).or_default() += time;
-        }
-        add(&mut self.activities, other.activities);
-        add(&mut self.others, other.others);
-        for (name, spent) in other.phases {
-            self.phases.entry(name).or_default().add(&spent);
-        }
-    }
-
     /// Renames call paths.
     pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
         let site = |(operation, path): Site| (operation, name(path));
@@ -166,6 +151,23 @@ impl CriticalPath {
                 ..activity
             };
             self.of.entry(activity).or_default().add(sums);
+        }
+    }
+}
+
+impl Filter for CriticalPath {
+    /// Another part of the same path.
+    fn merge(&mut self, other: CriticalPath) {
+        for (activity, sums) in other.of {
+            self.of.entry(activity).or_default().add(sums);
+        }
+        for (rank, time) in other.ranks {
+            *self.ranks.entry(rank).or_default() += time;
+        }
+        add(&mut self.activities, other.activities);
+        add(&mut self.others, other.others);
+        for (name, spent) in other.phases {
+            self.phases.entry(name).or_default().add(&spent);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Sums of root causes; the order of adding does not matter.
 
+use laggard_comm::Filter;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -172,23 +173,6 @@ impl Roots {
         }
     }
 
-    /// Adds others.
-    pub fn merge(&mut self, other: Roots) {
-        self.is_unknown |= other.is_unknown;
-        self.untraced += other.untraced;
-        self.period = self.period.max(other.period);
-        for (activity, root) in other.of {
-            self.of.entry(activity).or_default().merge(root);
-        }
-        for (pattern, other) in other.classes {
-            self.classes.entry(pattern).or_default().add(&other);
-        }
-        self.path.merge(other.path);
-        if self.load.busy.is_empty() {
-            self.load = other.load;
-        }
-    }
-
     /// Renames call paths.
     pub fn rename_paths(&mut self, name: impl Fn(PathKey) -> PathKey) {
         self.path.rename_paths(&name);
@@ -242,6 +226,22 @@ impl Roots {
     }
 }
 
+impl Filter for Roots {
+    fn merge(&mut self, other: Roots) {
+        self.is_unknown |= other.is_unknown;
+        self.untraced += other.untraced;
+        self.period = self.period.max(other.period);
+        self.of.merge(other.of);
+        for (pattern, other) in other.classes {
+            self.classes.entry(pattern).or_default().add(&other);
+        }
+        self.path.merge(other.path);
+        if self.load.busy.is_empty() {
+            self.load = other.load;
+        }
+    }
+}
+
 impl WaitClass {
     /// Adds another part.
     pub fn add(&mut self, other: &WaitClass) {
@@ -255,6 +255,13 @@ impl WaitClass {
 }
 
 impl Root {
+    /// All its costs.
+    pub fn all(&self) -> u128 {
+        self.direct + self.indirect
+    }
+}
+
+impl Filter for Root {
     fn merge(&mut self, other: Root) {
         self.direct += other.direct;
         self.indirect += other.indirect;
@@ -271,10 +278,5 @@ impl Root {
             sums.0 += amount;
             sums.1 |= ranks;
         }
-    }
-
-    /// All its costs.
-    pub fn all(&self) -> u128 {
-        self.direct + self.indirect
     }
 }

@@ -39,6 +39,9 @@ pub struct Columns {
     pub extended: Vec<(usize, Event)>,
     /// Calls with time off the processor, by position. Those of look-back are among these.
     pub off: Vec<(usize, Off)>,
+    /// Chunks that were begun in this slab: the number of the first call in each, and its position
+    /// in the file.
+    pub chunks: Vec<(u64, u32)>,
     /// Position of the first call of this slab; those before it are kept for look-back.
     pub first: usize,
     /// Number, in the location's whole trace, of the call at position 0.
@@ -80,6 +83,15 @@ impl Columns {
         }
         self.extended.clear();
         self.first = self.enter.len();
+        // The first call of a chunk may be in the next slab.
+        let next = self.number + self.first as u64;
+        self.chunks.retain(|(number, _)| *number >= next);
+    }
+
+    /// Notes that a chunk begins with the next call.
+    fn begin_chunk(&mut self, chunk: usize) {
+        let next = self.number + self.enter.len() as u64;
+        self.chunks.push((next, chunk as u32));
     }
 
     #[inline]
@@ -213,8 +225,11 @@ impl<'a> Stream<'a> {
             if !self.opened && alone && self.fill_from_chunks(until, columns) {
                 continue;
             }
-            if !self.opened && !self.open(chunk, until) {
-                return;
+            if !self.opened {
+                if !self.open(chunk, until) {
+                    return;
+                }
+                columns.begin_chunk(self.chunk);
             }
             let records = self.location.records(chunk);
             if self.drain(records, until, columns) {
@@ -255,6 +270,7 @@ impl<'a> Stream<'a> {
             return false;
         }
         for (part, damaged) in &parts {
+            columns.begin_chunk(self.chunk);
             columns.append(part);
             self.damaged_chunks += damaged;
             self.leave_chunk(&self.location.chunks[self.chunk]);

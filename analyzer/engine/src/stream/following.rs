@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use laggard_comm::Filter;
 use laggard_trace::{Signature, flags};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -115,8 +116,16 @@ impl Followed {
         }
     }
 
-    /// Adds the activity after other calls.
-    pub fn merge(&mut self, other: Followed) {
+    /// The call that follows most often.
+    pub fn most(&self) -> Option<&Next> {
+        let key = |next: &&Next| (next.calls, std::cmp::Reverse((next.operation, next.path)));
+        self.next.iter().max_by_key(key)
+    }
+}
+
+impl Filter for Followed {
+    /// The activity after other calls.
+    fn merge(&mut self, other: Followed) {
         self.calls = self.calls.saturating_add(other.calls);
         self.computed = self.computed.saturating_add(other.computed);
         self.overlap = self.overlap.saturating_add(other.overlap);
@@ -125,19 +134,6 @@ impl Followed {
         add_needs(&mut self.needs, other.needs);
         self.repeats = self.repeats.saturating_add(other.repeats);
         other.next.into_iter().for_each(|next| self.add_next(next));
-    }
-
-    /// The call that follows most often.
-    pub fn most(&self) -> Option<&Next> {
-        let key = |next: &&Next| (next.calls, std::cmp::Reverse((next.operation, next.path)));
-        self.next.iter().max_by_key(key)
-    }
-}
-
-/// Adds others.
-pub fn merge(followers: &mut Followers, other: Followers) {
-    for (key, followed) in other {
-        followers.entry(key).or_default().merge(followed);
     }
 }
 
@@ -682,7 +678,7 @@ mod tests {
         let other = followers(&[(0, 20, 1), (50, 60, 1), (70, 80, 2)], 1);
         let sum = |a: &Followers, b: &Followers| {
             let mut sum = a.clone();
-            merge(&mut sum, b.clone());
+            sum.merge(b.clone());
             let found = sum.remove(&(1, PATHS[1])).unwrap();
             (found.most().copied(), found.calls, found.computed)
         };

@@ -17,6 +17,8 @@ pub struct Recorded<'a> {
     pub threads: Vec<Thread<'a>>,
     /// The agent of each world rank.
     pub agent_of: &'a [u32],
+    /// Whether nobody asks what the rank did beside its late calls.
+    pub is_bare: bool,
 }
 
 impl Recorded<'_> {
@@ -60,6 +62,7 @@ impl Recorded<'_> {
     #[inline(always)]
     pub fn late(&self, end: &End, since: i64, by: Option<i64>) -> Detail {
         let is_at_hand = match by {
+            _ if self.is_bare => false,
             None => true,
             Some(by) => self.is_at_hand(end.thread, end.event, by),
         };
@@ -156,7 +159,8 @@ impl Recorded<'_> {
     /// collective was settled. So only the [`LOOK_BACK`] calls before the moment when it was
     /// `complete` count.
     pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
-        let detail = match self.is_at_hand(party.thread, party.event, complete) {
+        let is_at_hand = !self.is_bare && self.is_at_hand(party.thread, party.event, complete);
+        let detail = match is_at_hand {
             true => self.detail_at(party.thread, party.event, since),
             false => None,
         };

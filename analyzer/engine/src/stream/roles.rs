@@ -102,11 +102,13 @@ impl Among {
             | number::pthread_spin_unlock => Among::Unlocks,
             number::pthread_cond_wait
             | number::sem_wait
+            | number::futex_wait
             | number::pthread_join
             | number::omp_taskwait
             | number::omp_taskgroup_end => Among::Awaits,
             number::pthread_cond_signal
             | number::sem_post
+            | number::futex_wake
             | number::pthread_exit
             | number::omp_task_end => Among::Signals,
             _ => Among::Nothing,

@@ -3,7 +3,7 @@
 use laggard_patterns::PatternId;
 
 use crate::stream::polling::Episode;
-use crate::waits::log::Log;
+use crate::waits::log::{Log, ShortLog};
 use crate::waits::sums::LocalFindings;
 use crate::waits::trail::Trail;
 use crate::wire::parcels::Detail;
@@ -34,6 +34,20 @@ pub enum Whom<'a> {
     One(&'a Detail),
     /// Several, one after another or at once; each with its share, ns.
     Several(&'a [(i64, Detail)]),
+}
+
+impl<'a> Whom<'a> {
+    /// The late party; of several the one with the largest share, and of equal ones the first.
+    pub fn most(&self) -> Option<&'a Detail> {
+        match *self {
+            Whom::Nobody => None,
+            Whom::One(late) => Some(late),
+            Whom::Several(shares) => {
+                let most = shares.iter().rev().max_by_key(|(share, _)| *share);
+                most.map(|(_, late)| late)
+            }
+        }
+    }
 }
 
 /// Reason, duration and late parties of a wait.
@@ -99,8 +113,12 @@ impl Hosts<'_> {
 pub struct Charged {
     /// Sums.
     pub findings: LocalFindings,
+    /// Whether there are none.
+    pub is_bare: bool,
     /// Every charge, if requested.
     pub log: Option<Log>,
+    /// Every charge in short, if requested.
+    pub short: Option<ShortLog>,
     /// By signature: shorter calls are left out of the sums, ns. Empty: none is.
     pub least: Vec<i64>,
     /// The waits, if root causes are searched.
@@ -116,6 +134,7 @@ impl Charged {
         }
         let differs = |late: &Detail| hosts.differ(waiting.rank, late.rank);
         let inter_host = match loss.whom {
+            _ if self.is_bare => 0,
             Whom::One(late) if differs(late) => loss.severity,
             Whom::Several(shares) => {
                 let far = shares.iter().filter(|(_, late)| differs(late));
@@ -128,15 +147,21 @@ impl Charged {
             loss,
             inter_host,
         };
+        if let Some(log) = &mut self.log {
+            log.take(&wait);
+        }
+        if let Some(log) = &mut self.short {
+            log.take(&wait);
+        }
+        if self.is_bare {
+            return;
+        }
         let least = self.least.get(waiting.signature as usize);
         // The calls of a loop that looks are short, whatever it waits for.
         let is_slow = |&least: &i64| waiting.leave - waiting.since >= least;
         let looks = loss.pattern.is_polled() || loss.pattern == PatternId::LookedInVain;
         if looks || least.is_none_or(is_slow) {
             self.findings.take(&wait);
-        }
-        if let Some(log) = &mut self.log {
-            log.take(&wait);
         }
         if let Some(trail) = &mut self.trail {
             trail.take(&wait);

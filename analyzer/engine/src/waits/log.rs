@@ -1,6 +1,8 @@
 //! Notes of a rank for those who need every wait state and every message, not only sums. Kept until
 //! they are taken, and only on request.
 
+use laggard_patterns::PatternId;
+
 use crate::stream::call::CallAt;
 use crate::waits::charging::{Lost, Sink, WaitState, Waiting};
 
@@ -31,6 +33,66 @@ pub struct Ended {
 /// Every wait state, in the order of the charges.
 #[derive(Debug, Default)]
 pub struct Log(Vec<(Waiting, Lost)>);
+
+/// Every wait state in short, in the order of the charges.
+#[derive(Debug, Default)]
+pub struct ShortLog(Vec<ShortWait>);
+
+/// A wait of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortWait {
+    /// Which pattern.
+    pub pattern: PatternId,
+    /// When the call began, ns.
+    pub enter: i64,
+    /// When it ended, ns.
+    pub leave: i64,
+    /// When the wait began, ns: before the call, if that found what others had looked for in vain.
+    pub since: i64,
+    /// Time lost since then, ns.
+    pub lost: i64,
+    /// The late call, if any; of several late ranks that with the largest share.
+    pub late: Option<ShortLate>,
+}
+
+/// A call that others waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortLate {
+    /// World rank.
+    pub rank: u32,
+    /// Number of its thread.
+    pub thread: u32,
+    /// Number of the call in the table of calls.
+    pub call: u16,
+    /// When it began, ns.
+    pub enter: i64,
+}
+
+impl Sink for ShortLog {
+    fn take(&mut self, wait: &WaitState<'_>) {
+        let (waiting, loss) = (&wait.waiting, &wait.loss);
+        self.0.push(ShortWait {
+            pattern: loss.pattern,
+            enter: waiting.enter,
+            leave: waiting.leave,
+            since: waiting.since,
+            lost: loss.severity,
+            late: loss.whom.most().map(|late| ShortLate {
+                rank: late.rank,
+                thread: late.thread,
+                call: late.operation,
+                enter: late.time,
+            }),
+        });
+    }
+}
+
+impl ShortLog {
+    /// The charges since the last call.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, ShortWait> {
+        self.0.drain(..)
+    }
+}
 
 impl Sink for Log {
     #[cold]

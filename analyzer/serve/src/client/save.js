@@ -74,7 +74,11 @@ async function png(svg) {
   return canvas;
 }
 
-const drawn = (name, canvas) => canvas.toBlob((blob) => download(name, blob));
+const drawn = (name, canvas) => canvas.toBlob((blob) => {
+  // Browsers have a largest picture.
+  if (blob !== null) download(name, blob);
+  else document.getElementById("problem").textContent = "the picture is empty, or too large for PNG: save it as SVG";
+});
 
 /** Adds buttons for a table or picture: what each saves, and how. */
 function buttons(of, all) {

@@ -4,7 +4,7 @@
 export const run = { end: 1, locations: 1, kinds: [], number: 0 };
 
 /** What is looked at now. */
-export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null, profile: "time", node: 0, matrix: "bytes", path: true, mends: {}, functions: "", topology: null };
+export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null, profile: "time", node: 0, matrix: "bytes", path: true, mends: {}, functions: "", topology: null, placed: "" };
 
 const listeners = [];
 
@@ -41,6 +41,7 @@ export function change(changes) {
   if (state.matrix !== "bytes") words.set("matrix", state.matrix);
   if (!state.path) words.set("path", "0");
   if (state.topology !== null) words.set("topology", state.topology);
+  if (state.placed !== "") words.set("placed", state.placed);
   if (state.functions !== "") words.set("functions", state.functions);
   const mends = Object.entries(state.mends).filter(([, part]) => part > 0);
   if (mends.length > 0) words.set("mend", mends.map(([of, part]) => `${of}_${part}`).join("."));
@@ -75,6 +76,7 @@ export function fromAddress() {
     path: words.get("path") !== "0",
     functions: (words.get("functions") ?? "").slice(0, 100),
     topology: /^[0-9a-f]{1,16}$/.exec(words.get("topology") ?? "")?.[0] ?? null,
+    placed: /^[a-z_]{1,60}$/.exec(words.get("placed") ?? "")?.[0] ?? "",
     mends: mendsOf(words.get("mend") ?? ""),
     call: call.length === 3 && call.every((one) => Number.isFinite(one) && one >= 0) ? call : null,
   });

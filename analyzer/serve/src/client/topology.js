@@ -3,12 +3,13 @@
 import { ask } from "./connection.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
-import { duration } from "./units.js";
+import { bytes, duration } from "./units.js";
 
 const WIDE = 760;
 const GAP = 18;
 const svg = document.getElementById("topology");
 const select = document.getElementById("communicator");
+const placed = document.getElementById("placed");
 let shown = null;
 let asked = "";
 let cursor = 0;
@@ -51,14 +52,22 @@ function layout(told) {
   return { rows, columns, planes, cell, place, width: across * (columns * cell + GAP), height: down * (rows * cell + GAP) + 2 };
 }
 
-function titleOf([number, , rank, ranks, time], { told, shared }) {
+/** A mean of a place in words: messages need not be whole ones. */
+const amountOf = (mean) => ({
+  s: () => `${duration(mean)} ${nameOfMetric()}`, B: () => bytes(mean), "": () => `${Number(mean.toPrecision(3))} messages`,
+})[shown.unit]();
+
+const nameOfMetric = () => shown.metrics.find(([id]) => id === shown.metric)[1];
+
+function titleOf([number, , rank, ranks, amount], { told, shared }) {
   const where = coordinates(number, told).map((at, of) => (shared[of] === 1 ? at : `${at * shared[of]}–${(at + 1) * shared[of] - 1}`));
   const who = ranks === 1 ? `rank ${rank}` : `${ranks} ranks from ${rank} on, each`;
-  return `(${where.join(", ")}) ${who}: ${duration(time / Math.max(ranks, 1))} ${shown.metric}`;
+  return `(${where.join(", ")}) ${who}: ${amountOf(amount / Math.max(ranks, 1))}`;
 }
 
 function draw() {
-  const { shape, places, metric } = shown;
+  const { shape, places, metric, unit } = shown;
+  const kind = unit !== "s" ? "communication" : run.kinds.includes(metric) ? metric : "waiting";
   const parts = [];
   if (shape !== null && places.length > 0) {
     const { rows, columns, planes, cell, place, width, height } = layout(shape.told);
@@ -70,13 +79,13 @@ function draw() {
       const at = coordinates(plane, shape.told.slice(0, -2)).join(", ");
       parts.push(made("text", { x, y: y - 4, "font-size": 10 }, at));
     }
-    const mean = ([, , , ranks, time]) => time / Math.max(ranks, 1);
+    const mean = ([, , , ranks, amount]) => amount / Math.max(ranks, 1);
     const most = Math.max(...places.map(mean), 0);
     places.forEach((one, at) => {
       const { x, y } = place(one[0]);
       parts.push(made("rect", { x, y, width: cell - 1, height: cell - 1, class: "ground" }));
       const part = made("rect", {
-        x, y, width: cell - 1, height: cell - 1, class: `place kind-${metric}`,
+        x, y, width: cell - 1, height: cell - 1, class: `place kind-${kind}`,
         "fill-opacity": most > 0 ? (0.06 + (0.94 * mean(one)) / most).toFixed(3) : "0",
       });
       part.append(made("title", {}, titleOf(one, shape)));
@@ -86,12 +95,14 @@ function draw() {
     });
   }
   svg.replaceChildren(...parts);
-  svg.dataset.total = String(shown.total_s);
+  svg.dataset.total = String(shown.total);
   svg.dataset.places = String(places.length);
+  const partly = unit === "s" ? "the longest waits alone are counted" : "too many calls are in sight to count what they send";
+  const doubt = shown.partly_counted === 0 ? "" : `. Of ${shown.partly_counted} locations ${partly}: zoom in`;
   document.getElementById("topology-note").textContent =
-    places.length === 0 ? "" : titleOf(places[Math.min(cursor, places.length - 1)], shape);
+    places.length === 0 ? "" : titleOf(places[Math.min(cursor, places.length - 1)], shape) + doubt;
   keep("topology", places.map((one) => ({
-    place: coordinates(one[0], shape.told).join(" "), first_rank: one[2], ranks: one[3], [`${metric}_s`]: one[4],
+    place: coordinates(one[0], shape.told).join(" "), first_rank: one[2], ranks: one[3], [unit === "s" ? `${metric}_s` : metric]: one[4],
   })));
 }
 
@@ -104,7 +115,7 @@ function choose(at) {
 }
 
 export async function show() {
-  const question = { ask: "topology", metric: state.metric, from_s: state.from, until_s: state.until };
+  const question = { ask: "topology", metric: state.placed || state.metric, from_s: state.from, until_s: state.until };
   const key = `${run.number} ${state.topology} ${JSON.stringify(question)}`;
   if (key === asked) return;
   let answer = await ask({ ...question, communicator: state.topology });
@@ -119,6 +130,9 @@ export async function show() {
   }
   select.replaceChildren(...all.map((one) => new Option(nameOf(one), one.id)));
   select.value = known ? state.topology : all[0]?.id ?? "";
+  const metrics = answer.metrics.map(([id, name]) => new Option(name, id));
+  placed.replaceChildren(new Option(`as above: ${state.metric}`, ""), ...metrics);
+  placed.value = state.placed;
   asked = key;
   shown = answer;
   cursor = Math.min(cursor, Math.max(0, answer.places.length - 1));
@@ -126,6 +140,7 @@ export async function show() {
 }
 
 select.addEventListener("change", () => change({ topology: select.value }));
+placed.addEventListener("change", () => change({ placed: placed.value }));
 
 svg.addEventListener("keydown", (event) => {
   if (shown?.shape === null || shown === null || shown.places.length === 0) return;

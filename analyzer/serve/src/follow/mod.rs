@@ -220,7 +220,7 @@ impl Follow {
                 true => (self.analyze)(job, &self.trace, Extent::SoFar)?.map(Arc::new),
                 false => before.and_then(Share::report_kept),
             };
-            let share = Share::growing(job, events, report, before)?;
+            let share = Share::growing(job, events, report)?;
             // A writer may just have cut its file to its last size.
             let mut lost = [u64::from(signals::take_lost())];
             job.reduce_max(&mut lost);

@@ -1,18 +1,19 @@
-//! Making an index: one sweep over the calls of each location, and one run of the matching for waits. Of a trace
-//! that has grown, the sweep goes on where the one before it ended.
+//! Making an index: one sweep over the calls of all locations, in which their waits are found, too.
 
-use std::ops::ControlFlow;
+use std::ops::Range;
 
 use anyhow::Result;
 use laggard_comm::Job;
-use laggard_engine::events::{Events, Joined, Mark, TimeClass, Wait};
-use laggard_patterns::PatternId;
-use laggard_trace::calls::Call;
-use laggard_trace::calls::user::STEER;
-use laggard_trace::flags;
+use laggard_engine::events::{Events, ShortWait, SlabOfCalls, Sweep, TimeClass};
+use laggard_trace::calls::{self, Call, user::STEER};
+use laggard_trace::{Signature, flags};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
-use super::{CALLS, ChangeAt, Checkpoint, Index, KeptWait, LocationIndex, MarkAt, kind};
+use super::{
+    CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, MarkAt, Waits, few_before,
+    kind,
+};
 
 /// One wait of so many records is kept, those that lost most.
 const RECORDS: usize = 200;
@@ -22,182 +23,26 @@ const OF_ALL: usize = 1 << 14;
 /// Changes of what is recorded that are kept of a location.
 const CHANGES: usize = 256;
 
-/// Where the sweep over a location goes on, if its file grows: before its last chunk.
-#[derive(Clone, Debug)]
-pub struct Swept {
-    mark: Mark,
-    /// Enter of the first call there.
-    enter: i64,
-    /// Calls that count before it, and their sums.
-    passed: u64,
-    sums: Checkpoint,
-    /// How many checkpoints and marks there were, and the last of these checkpoints.
-    checkpoints: usize,
-    last: Checkpoint,
-    marks: usize,
-    /// Changes before it.
-    changes: usize,
-}
-
-/// What was known of a location before.
-pub type Before<'b> = (&'b LocationIndex, &'b Swept);
-
-/// Makes the index of this agent's share of a trace. `before` is what is known of its locations already.
-/// Collective.
+/// Makes the index of this agent's share of a trace. Collective.
 ///
 /// # Errors
-/// The matching fails, since a temporary file cannot be written.
-pub fn build<'b>(
-    job: &dyn Job,
-    events: &Events,
-    before: impl Fn(usize) -> Option<Before<'b>> + Sync,
-) -> Result<(Index, Vec<Option<Swept>>)> {
-    let spent = events.spent_of_share(job);
-    let measured: Vec<(i64, i64)> = spent.iter().map(|one| one.measured).collect();
-    let locations = measured.into_par_iter().enumerate();
-    let locations = locations.map(|(at, measured)| {
-        let grown = before(at).and_then(|before| grown(events, at, measured, before));
-        grown.unwrap_or_else(|| times(events, at, measured))
-    });
-    let (locations, swept) = locations.unzip();
-    let mut waits = Waits {
-        locations,
-        most: Vec::new(),
-    };
+/// As [`Events::sweep`].
+pub fn build(job: &dyn Job, events: &Events) -> Result<Index> {
     let least = LEAST.max(OF_ALL / events.placed.len().max(1));
-    let most = |at| least.max(events.place(at).records as usize / RECORDS);
-    waits.most = (0..events.locations()).map(most).collect();
-    events.join_share(job, &mut waits)?;
-    Ok((waits.finish(), swept))
-}
-
-/// Everything but waiting.
-fn times(events: &Events, at: usize, measured: (i64, i64)) -> (LocationIndex, Option<Swept>) {
-    let sums = Checkpoint {
-        time: measured.0,
-        ..Checkpoint::default()
-    };
-    let index = LocationIndex {
-        measured,
-        checkpoints: vec![sums],
-        ..LocationIndex::default()
-    };
-    // Without a begin that must be the same, it never fails.
-    sweep(events, at, index, (Mark::default(), 0, sums), None).unwrap_or_default()
-}
-
-/// The same, from where the sweep before had ended; `None` if times have changed since.
-fn grown(
-    events: &Events,
-    at: usize,
-    measured: (i64, i64),
-    (before, swept): Before,
-) -> Option<(LocationIndex, Option<Swept>)> {
-    // What was measured is cut off at its end, which may be later now.
-    let is_whole = before.measured.0 == measured.0 && swept.sums.time < before.measured.1;
-    let mut checkpoints = before.checkpoints.get(..swept.checkpoints)?.to_vec();
-    *checkpoints.last_mut()? = swept.last;
-    // Waiting is found anew.
-    checkpoints.iter_mut().for_each(|one| one.waiting = 0);
-    let index = LocationIndex {
-        measured,
-        checkpoints,
-        marks: before.marks.get(..swept.marks)?.to_vec(),
-        waits: Vec::new(),
-        changes: before.changes.get(..swept.changes)?.to_vec(),
-    };
-    let begin = (swept.mark, swept.passed, swept.sums);
-    match is_whole && begins_alike(events, at, before) {
-        true => sweep(events, at, index, begin, Some(swept.enter)),
-        false => None,
-    }
-}
-
-/// Whether the first calls still have the times that they had: clocks may be known better by now.
-fn begins_alike(events: &Events, at: usize, before: &LocationIndex) -> bool {
-    let mut first = None;
-    let _ = events.operations(at).read_chunk(|operation| {
-        first = Some(operation.enter);
-        ControlFlow::Break(())
+    let spent = events.spent_of_share(job).into_iter().enumerate();
+    let locations = spent.map(|(at, spent)| {
+        let most = least.max(events.place(at).records as usize / RECORDS);
+        Building::new(spent.measured, most)
     });
-    first.is_some() && first == before.marks.first().map(|mark| mark.enter)
-}
-
-/// Reads on from a mark, before which so many calls with these sums were. `None` if the first call there
-/// does not begin at `enter`.
-fn sweep(
-    events: &Events,
-    at: usize,
-    mut index: LocationIndex,
-    (mark, mut passed, mut sums): (Mark, u64, Checkpoint),
-    enter: Option<i64>,
-) -> Option<(LocationIndex, Option<Swept>)> {
-    let measured = index.measured;
-    let mut operations = events.operations_from(at, mark);
-    let mut swept = None;
-    loop {
-        let mark = operations.mark();
-        let mut here = Swept {
-            mark,
-            enter: 0,
-            passed,
-            sums,
-            checkpoints: index.checkpoints.len(),
-            last: *index.checkpoints.last()?,
-            marks: index.marks.len(),
-            changes: index.changes.len(),
-        };
-        let mut first = None;
-        let read = operations.read_chunk(|operation| {
-            first.get_or_insert(operation.enter);
-            let signature = operation.signature;
-            if signature.operation == STEER && index.changes.len() < CHANGES {
-                index.changes.push(ChangeAt {
-                    time: operation.enter,
-                    parameter: signature.parameter,
-                });
-            }
-            if counts(operation.call, operation.has(flags::PART)) {
-                let (enter, leave) = (operation.enter, operation.leave);
-                let part = overlap((enter, leave), measured);
-                let class =
-                    TimeClass::of_call(operation.signature.operation, operation.signature.flags);
-                sums.inside[kind(class)] += scaled(operation.inside, part, leave - enter);
-                sums.time = sums.time.max(leave.min(measured.1));
-                passed += 1;
-                if passed % CALLS == 0 {
-                    push(&mut index.checkpoints, sums);
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        if let Some(enter) = first {
-            index.marks.push(MarkAt {
-                enter,
-                number: mark.number,
-                chunk: mark.chunk.into(),
-            });
-            here.enter = enter;
-        }
-        if swept.is_none() && enter.is_some() && enter != first {
-            return None;
-        }
-        if first.is_some() {
-            swept = Some(here);
-        }
-        if read.is_none() {
-            push(&mut index.checkpoints, sums);
-            return Some((index, swept));
-        }
-    }
-}
-
-/// Adds a checkpoint; moments ascend, and one at the same moment replaces the last.
-fn push(checkpoints: &mut Vec<Checkpoint>, sums: Checkpoint) {
-    match checkpoints.last_mut() {
-        Some(last) if last.time >= sums.time => *last = sums,
-        _ => checkpoints.push(sums),
-    }
+    let mut locations: Vec<Building> = locations.collect();
+    events.sweep(job, &mut locations)?;
+    let places = (0..).zip(&events.placed);
+    let places = places.map(|(at, placed)| ((placed.rank, placed.thread), at));
+    let places: FxHashMap<(u32, u32), u32> = places.collect();
+    let locations = locations.into_par_iter().map(|one| one.finish(&places));
+    Ok(Index {
+        locations: locations.collect(),
+    })
 }
 
 /// Whether the time of a call counts: regions have other calls in them, and parts belong to the call
@@ -219,72 +64,205 @@ pub fn scaled(amount: i64, part: i64, whole: i64) -> i64 {
     }
 }
 
-/// The waits of all locations in the making: `waiting` of a checkpoint is what was lost since the one
+/// In place of the kind of a call's time: it is a change of the recording, or does not count.
+const CHANGE: u8 = KINDS as u8;
+const NOTHING: u8 = CHANGE + 1;
+
+/// What the calls of a signature count for.
+fn counted(signature: &Signature) -> u8 {
+    let call = calls::call(signature.operation);
+    let is_defined = signature.operation != 0;
+    match is_defined && counts(call, signature.has(flags::PART)) {
+        _ if signature.operation == STEER => CHANGE,
+        true => kind(TimeClass::of_call(signature.operation, signature.flags)) as u8,
+        false => NOTHING,
+    }
+}
+
+/// The index of a location in the making: `waiting` of a checkpoint is what was lost since the one
 /// before.
-struct Waits {
-    locations: Vec<LocationIndex>,
-    /// Most waits that are kept, by location.
-    most: Vec<usize>,
+struct Building {
+    /// All but the waits.
+    index: LocationIndex,
+    waits: Vec<KeptWait>,
+    /// Kinds of time by signature.
+    counted: Vec<u8>,
+    /// Calls that count until the next checkpoint, and the sums of those so far.
+    left: u64,
+    sums: Checkpoint,
+    /// The checkpoint after the last wait that was told; as many as there are if it is not there yet.
+    next: usize,
+    /// Waits that ended after the last checkpoint: when, and what they lost, ns.
+    ahead: Vec<(i64, i64)>,
+    /// Most waits that are kept.
+    most: usize,
+    /// Shorter ones are not, ns.
+    least: i64,
 }
 
-impl Waits {
-    fn finish(mut self) -> Index {
-        for (index, most) in self.locations.iter_mut().zip(&self.most) {
-            longest(&mut index.waits, *most);
-            // By when they began. Those that began at once have an order, too, whoever told them first.
-            index.waits.sort_unstable();
-            index.waits.shrink_to_fit();
-            let mut sum = 0;
-            for checkpoint in &mut index.checkpoints {
-                sum += checkpoint.waiting;
-                checkpoint.waiting = sum;
-            }
+impl Sweep for Building {
+    fn calls(&mut self, calls: &SlabOfCalls<'_>) {
+        if self.counted.is_empty() {
+            self.counted = calls.signatures().iter().map(counted).collect();
         }
-        Index {
-            locations: self.locations,
+        let mut at = 0;
+        for (repeated, inside) in calls.repeated() {
+            self.add(calls, at..repeated, None);
+            at = repeated + 1;
+            self.add(calls, repeated..at, Some(inside));
+        }
+        self.add(calls, at..calls.len(), None);
+        for (number, at, chunk) in calls.chunks() {
+            // Of a chunk that is begun, the first call may be in the next slab.
+            let Some((enter, ..)) = calls.some(at..calls.len()).next() else {
+                continue;
+            };
+            let chunk = chunk.into();
+            self.index.marks.pop_if(|last| last.number == number);
+            self.index.marks.push(MarkAt {
+                enter,
+                number,
+                chunk,
+            });
         }
     }
-}
 
-/// Keeps the longest waits; of equal ones the first.
-fn longest(waits: &mut Vec<KeptWait>, most: usize) {
-    if waits.len() > most {
-        waits.select_nth_unstable_by_key(most, |wait| (-wait.lost, *wait));
-        waits.truncate(most);
-    }
-}
-
-impl Joined for Waits {
-    fn wants_messages(&self) -> bool {
-        false
-    }
-
-    fn wait(&mut self, wait: &Wait) -> Result<()> {
-        let pattern = PatternId::from_number(wait.pattern);
-        if wait.lost <= 0 || !pattern.is_some_and(|one| one.is_waiting() && !one.is_startup()) {
-            return Ok(());
+    fn wait(&mut self, wait: &ShortWait) {
+        if wait.lost <= 0 || !wait.pattern.is_waiting() || wait.pattern.is_startup() {
+            return;
         }
-        let at = wait.location as usize;
-        let index = &mut self.locations[at];
-        let checkpoints = &mut index.checkpoints;
-        // What ends after the last moment was lost before it, too.
-        let next = checkpoints.partition_point(|one| one.time < wait.leave);
-        let next = next.min(checkpoints.len() - 1);
-        checkpoints[next].waiting += wait.lost;
-        let late = wait.cause;
-        index.waits.push(KeptWait {
+        let checkpoints = &mut self.index.checkpoints;
+        // As a rule it is that of the wait before, or one of the next.
+        let before = self.next.checked_sub(1).map(|at| &checkpoints[at]);
+        if before.is_some_and(|before| before.time >= wait.leave) {
+            self.next = 0;
+        }
+        self.next += few_before(&checkpoints[self.next..], |one| one.time < wait.leave);
+        match checkpoints.get_mut(self.next) {
+            Some(next) => next.waiting += wait.lost,
+            None => self.ahead.push((wait.leave, wait.lost)),
+        }
+        if wait.lost < self.least {
+            return;
+        }
+        let late = wait.late;
+        self.waits.push(KeptWait {
             since: wait.since,
             lost: wait.lost,
             enter: wait.enter,
             late_enter: late.map_or(i64::MIN, |late| late.enter),
-            late_location: late.map_or(u32::MAX, |late| late.location),
+            // Its thread until all waits are known.
+            late_location: late.map_or(0, |late| late.thread),
             late_rank: late.map_or(u32::MAX, |late| late.rank),
-            pattern: wait.pattern.into(),
+            pattern: wait.pattern as u32,
             late_call: late.map_or(0, |late| late.call.into()),
         });
-        if index.waits.len() >= 2 * self.most[at] {
-            longest(&mut index.waits, self.most[at]);
+        if self.waits.len() >= 2 * self.most {
+            self.keep_longest();
         }
-        Ok(())
+    }
+}
+
+impl Building {
+    fn new(measured: (i64, i64), most: usize) -> Building {
+        let sums = Checkpoint {
+            time: measured.0,
+            ..Checkpoint::default()
+        };
+        let index = LocationIndex {
+            measured,
+            checkpoints: vec![sums],
+            ..LocationIndex::default()
+        };
+        Building {
+            index,
+            waits: Vec::new(),
+            counted: Vec::new(),
+            left: CALLS,
+            sums,
+            next: 0,
+            ahead: Vec::new(),
+            most,
+            least: 0,
+        }
+    }
+
+    /// Adds successive calls. `inside` is the time in them, if it is not all of that.
+    fn add(&mut self, calls: &SlabOfCalls<'_>, positions: Range<usize>, inside: Option<i64>) {
+        let measured = self.index.measured;
+        for (enter, leave, signature) in calls.some(positions) {
+            let kind = self.counted.get(signature as usize).copied();
+            let kind = kind.unwrap_or(NOTHING);
+            if kind >= CHANGE {
+                if kind == CHANGE && self.index.changes.len() < CHANGES {
+                    let parameter = calls.signatures()[signature as usize].parameter;
+                    let time = enter;
+                    self.index.changes.push(ChangeAt { time, parameter });
+                }
+                continue;
+            }
+            let lasted = leave - enter;
+            let mut inside = inside.unwrap_or(lasted);
+            if enter < measured.0 || leave > measured.1 {
+                inside = scaled(inside, overlap((enter, leave), measured), lasted);
+            }
+            self.sums.inside[usize::from(kind)] += inside;
+            self.sums.time = self.sums.time.max(leave.min(measured.1));
+            self.left -= 1;
+            if self.left == 0 {
+                self.left = CALLS;
+                self.check();
+            }
+        }
+    }
+
+    /// Adds a checkpoint; moments ascend, and one at the same moment replaces the last.
+    fn check(&mut self) {
+        let mut sums = self.sums;
+        let checkpoints = &mut self.index.checkpoints;
+        if let Some(last) = checkpoints.pop_if(|last| last.time >= sums.time) {
+            sums.waiting = last.waiting;
+        }
+        self.ahead.retain(|&(leave, lost)| {
+            let is_ahead = leave > sums.time;
+            sums.waiting += if is_ahead { 0 } else { lost };
+            is_ahead
+        });
+        checkpoints.push(sums);
+    }
+
+    /// `places` are the positions of ranks' threads.
+    fn finish(mut self, places: &FxHashMap<(u32, u32), u32>) -> LocationIndex {
+        self.check();
+        self.keep_longest();
+        let (mut index, mut waits) = (self.index, self.waits);
+        // What ends after the last moment was lost before it, too.
+        if let Some(last) = index.checkpoints.last_mut() {
+            last.waiting += self.ahead.iter().map(|(_, lost)| lost).sum::<i64>();
+        }
+        for wait in &mut waits {
+            let late = places.get(&(wait.late_rank, wait.late_location));
+            wait.late_location = late.copied().unwrap_or(u32::MAX);
+        }
+        // By when they began. Those that began at once have an order, too, whoever told them first.
+        waits.sort_unstable();
+        waits.shrink_to_fit();
+        index.waits = Waits::new(waits);
+        let mut sum = 0;
+        for checkpoint in &mut index.checkpoints {
+            sum += checkpoint.waiting;
+            checkpoint.waiting = sum;
+        }
+        index
+    }
+
+    /// Keeps the longest waits; of equal ones the first.
+    fn keep_longest(&mut self) {
+        let (waits, most) = (&mut self.waits, self.most);
+        if waits.len() > most {
+            let (_, next, _) = waits.select_nth_unstable_by_key(most, |wait| (-wait.lost, *wait));
+            self.least = next.lost;
+            waits.truncate(most);
+        }
     }
 }

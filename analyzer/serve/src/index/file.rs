@@ -9,13 +9,15 @@ use anyhow::{Context, Result};
 use laggard_comm::{self as comm, Job};
 use laggard_engine::directory;
 use laggard_engine::events::Events;
+use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use zerocopy::{FromBytes, IntoBytes};
 
-use super::{ChangeAt, Checkpoint, Index, KeptWait, LocationIndex, MarkAt, build};
+use super::packed::{pack, unpack};
+use super::{Index, build};
 
 /// First bytes of an index. The last one is its version.
-const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x03");
+const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x04");
 /// Its name beside a trace.
 const NAME: &str = "laggard.index";
 /// What an index was made from: another key, another trace.
@@ -64,8 +66,7 @@ pub fn kept(job: &dyn Job, events: &Events, trace: &Path) -> Result<(Index, Opti
             return Ok((index, Some(place.clone())));
         }
     }
-    let built = build(job, events, |_| None).map(|(index, _)| index);
-    let index = built.context("cannot make the index");
+    let index = build(job, events).context("cannot make the index");
     let index = comm::agree(job, index)?;
     let written = keep(job, &index, key, places)?;
     Ok((index, written))
@@ -81,7 +82,8 @@ fn job_max(job: &dyn Job, number: usize) -> u64 {
 /// Writes the index of all agents into the first place that takes it. Collective.
 fn keep(job: &dyn Job, index: &Index, key: Key, places: Vec<PathBuf>) -> Result<Option<PathBuf>> {
     let mut rows: Vec<Row> = Vec::new();
-    let own: Vec<Row> = index.locations.iter().map(row).collect();
+    let sections: Vec<Vec<u8>> = index.locations.par_iter().map(pack).collect();
+    let own: Vec<Row> = sections.iter().map(|section| row(section)).collect();
     for bytes in job.all_gather(own.as_bytes().to_vec()) {
         let own = bytes.chunks_exact(size_of::<Row>());
         rows.extend(own.filter_map(|bytes| Row::read_from_bytes(bytes).ok()));
@@ -99,8 +101,8 @@ fn keep(job: &dyn Job, index: &Index, key: Key, places: Vec<PathBuf>) -> Result<
             Some((place, part))
         });
     }
-    let mut locations = index.locations.iter();
-    let mut next = || locations.next().map(section);
+    let mut sections = sections.into_iter();
+    let mut next = || sections.next();
     // A disk that is full keeps nothing; the others are heard to their end all the same.
     job.relay(&mut next, &mut |section| {
         if let Some((_, part)) = &mut file
@@ -124,50 +126,11 @@ fn places(directory: &Path, key: Key) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Numbers of a location: when it is measured, how many entries of each kind it has, and a checksum
-/// of these.
-type Row = [i64; 7];
+/// Of a location: bytes of what is known of it, and a checksum of these.
+type Row = [u64; 2];
 
-/// Its entries, as in the file.
-fn section(of: &LocationIndex) -> Vec<u8> {
-    let mut bytes = of.checkpoints.as_bytes().to_vec();
-    bytes.extend(of.marks.as_bytes());
-    bytes.extend(of.waits.as_bytes());
-    bytes.extend(of.changes.as_bytes());
-    bytes
-}
-
-fn row(of: &LocationIndex) -> Row {
-    let lengths = [
-        of.checkpoints.len(),
-        of.marks.len(),
-        of.waits.len(),
-        of.changes.len(),
-    ];
-    let [a, b, c, d] = lengths.map(|length| length as i64);
-    [
-        of.measured.0,
-        of.measured.1,
-        a,
-        b,
-        c,
-        d,
-        xxh3_64(&section(of)) as i64,
-    ]
-}
-
-/// Bytes of a location's entries.
-fn length(row: &Row) -> Option<u64> {
-    let sizes = [
-        size_of::<Checkpoint>(),
-        size_of::<MarkAt>(),
-        size_of::<KeptWait>(),
-        size_of::<ChangeAt>(),
-    ];
-    let lengths = row[2..6].iter().zip(sizes);
-    let mut lengths =
-        lengths.map(|(&count, size)| u64::try_from(count).ok()?.checked_mul(size as u64));
-    lengths.try_fold(0u64, |sum, length| sum.checked_add(length?))
+fn row(section: &[u8]) -> Row {
+    [section.len() as u64, xxh3_64(section)]
 }
 
 /// Some locations of the index in a file, if it is one of this trace, which has so many in all, and is
@@ -183,43 +146,24 @@ fn read(path: &Path, key: Key, (own, all): (&Range<usize>, usize)) -> Option<Ind
     let mut rows = vec![Row::default(); all];
     file.read_exact(rows.as_mut_bytes()).ok()?;
     let before = (size_of_val(&head) + table) as u64;
-    let lengths: Vec<u64> = rows.iter().map(length).collect::<Option<_>>()?;
-    let sum = |lengths: &[u64]| {
-        lengths
-            .iter()
-            .try_fold(before, |sum, &length| sum.checked_add(length))
+    let end = |rows: &[Row]| {
+        let mut lengths = rows.iter().map(|row| row[0]);
+        lengths.try_fold(before, |sum, length| sum.checked_add(length))
     };
-    if head[2] != xxh3_64(rows.as_bytes()) || sum(&lengths)? != size {
+    if head[2] != xxh3_64(rows.as_bytes()) || end(&rows)? != size {
         return None;
     }
-    file.seek(SeekFrom::Start(sum(&lengths[..own.start])?))
-        .ok()?;
-    let mut index = Index::default();
-    for (row, &length) in rows[own.clone()].iter().zip(&lengths[own.clone()]) {
-        let mut bytes = vec![0; usize::try_from(length).ok()?];
-        file.read_exact(&mut bytes).ok()?;
-        if row[6] != xxh3_64(&bytes) as i64 {
-            return None;
-        }
-        let mut body = &bytes[..];
-        index.locations.push(LocationIndex {
-            measured: (row[0], row[1]),
-            checkpoints: entries::<Checkpoint>(&mut body, row[2])?,
-            marks: entries::<MarkAt>(&mut body, row[3])?,
-            waits: entries::<KeptWait>(&mut body, row[4])?,
-            changes: entries::<ChangeAt>(&mut body, row[5])?,
-        });
-    }
-    Some(index)
-}
-
-fn entries<T: FromBytes + IntoBytes + Immutable>(body: &mut &[u8], count: i64) -> Option<Vec<T>> {
-    let length = usize::try_from(count).ok()?.checked_mul(size_of::<T>())?;
-    let (own, rest) = body.split_at_checked(length)?;
-    *body = rest;
-    own.chunks_exact(size_of::<T>())
-        .map(|bytes| T::read_from_bytes(bytes).ok())
-        .collect()
+    file.seek(SeekFrom::Start(end(&rows[..own.start])?)).ok()?;
+    let sections = rows[own.clone()].iter().map(|row| {
+        let mut section = vec![0; usize::try_from(row[0]).ok()?];
+        file.read_exact(&mut section).ok()?;
+        (self::row(&section) == *row).then_some(section)
+    });
+    let sections: Vec<Vec<u8>> = sections.collect::<Option<_>>()?;
+    let locations = sections.par_iter().map(|section| unpack(section));
+    Some(Index {
+        locations: locations.collect::<Option<_>>()?,
+    })
 }
 
 #[cfg(test)]
@@ -227,6 +171,7 @@ mod tests {
     use laggard_comm::Serial;
 
     use super::*;
+    use crate::index::{ChangeAt, Checkpoint, KeptWait, LocationIndex, MarkAt, Waits};
 
     #[test]
     fn what_is_damaged_or_of_another_trace_is_not_taken() {
@@ -234,7 +179,7 @@ mod tests {
             measured: (1, number),
             checkpoints: vec![Checkpoint::default(); number as usize],
             marks: vec![MarkAt::default()],
-            waits: vec![KeptWait::default(); 2],
+            waits: Waits::new(vec![KeptWait::default(); 2]),
             changes: vec![ChangeAt::default(); number as usize / 5],
         };
         let index = Index {

@@ -6,11 +6,11 @@
 
 mod build;
 mod file;
+mod packed;
 
 use laggard_engine::events::{Mark, TimeClass};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-pub use build::{Swept, build, counts, overlap, scaled};
+pub use build::{build, counts, overlap, scaled};
 pub use file::kept;
 
 /// Calls between two checkpoints.
@@ -43,17 +43,14 @@ pub struct LocationIndex {
     pub checkpoints: Vec<Checkpoint>,
     /// Where reading can begin, ascending.
     pub marks: Vec<MarkAt>,
-    /// The longest waits, ascending by when they began.
-    pub waits: Vec<KeptWait>,
+    /// The longest waits.
+    pub waits: Waits,
     /// The first changes of what is recorded, ascending.
     pub changes: Vec<ChangeAt>,
 }
 
 /// Sums of a location from start-up to a moment, ns.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The moment: the leave of a call.
     pub time: i64,
@@ -63,11 +60,32 @@ pub struct Checkpoint {
     pub waiting: i64,
 }
 
+/// A moment between two checkpoints, and how far it is from one to the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'i> {
+    before: &'i Checkpoint,
+    next: &'i Checkpoint,
+    share: f64,
+}
+
+impl Moment<'_> {
+    /// Time in calls of a kind since start-up, ns. Exact at checkpoints.
+    pub fn inside(&self, kind: usize) -> i64 {
+        self.part(self.before.inside[kind], self.next.inside[kind])
+    }
+
+    /// Time lost by waiting since start-up, ns.
+    pub fn waiting(&self) -> i64 {
+        self.part(self.before.waiting, self.next.waiting)
+    }
+
+    fn part(&self, from: i64, to: i64) -> i64 {
+        from + ((to - from) as f64 * self.share) as i64
+    }
+}
+
 /// A change of what is recorded, that the user asked for.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeAt {
     /// When, ns.
     pub time: i64,
@@ -76,10 +94,7 @@ pub struct ChangeAt {
 }
 
 /// A [`Mark`], and when its first call was entered.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkAt {
     /// Enter of the first call, ns.
     pub enter: i64,
@@ -89,22 +104,47 @@ pub struct MarkAt {
     pub chunk: u64,
 }
 
+/// Wait states, ascending by when they began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waits {
+    all: Vec<KeptWait>,
+    /// When the last of those up to each one was over, ns.
+    over: Vec<i64>,
+    /// Time lost in all of them, ns.
+    lost: i64,
+}
+
+impl Waits {
+    /// These waits, which ascend.
+    pub fn new(all: Vec<KeptWait>) -> Waits {
+        let mut last = i64::MIN;
+        let over = all.iter().map(|wait| {
+            last = last.max(wait.since.saturating_add(wait.lost));
+            last
+        });
+        Waits {
+            over: over.collect(),
+            lost: all.iter().map(|wait| wait.lost).sum(),
+            all,
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[KeptWait] {
+        &self.all
+    }
+
+    /// Those that lie at least partly in a stretch.
+    fn within(&self, (from, until): (i64, i64)) -> impl Iterator<Item = &KeptWait> {
+        let first = self.over.partition_point(|&over| over <= from);
+        let end = self.all.partition_point(|wait| wait.since < until);
+        let waits = self.all[first.min(end)..end].iter();
+        waits.filter(move |wait| wait.since.saturating_add(wait.lost) > from)
+    }
+}
+
 /// A wait state.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    FromBytes,
-    IntoBytes,
-    Immutable,
-    KnownLayout,
-)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeptWait {
     /// When the wait began, ns.
     pub since: i64,
@@ -124,26 +164,44 @@ pub struct KeptWait {
     pub late_call: u32,
 }
 
+impl Checkpoint {
+    const NONE: Checkpoint = Checkpoint {
+        time: 0,
+        inside: [0; KINDS],
+        waiting: 0,
+    };
+}
+
 impl LocationIndex {
-    /// Sums from start-up to a moment, ns: by kind, and waiting. Exact at checkpoints.
-    pub fn until(&self, time: i64) -> ([i64; KINDS], i64) {
-        let after = self.checkpoints.partition_point(|one| one.time <= time);
-        let Some(before) = after.checked_sub(1) else {
-            return ([0; KINDS], 0);
-        };
-        let a = &self.checkpoints[before];
-        let Some(b) = self.checkpoints.get(after) else {
-            return (a.inside, a.waiting);
-        };
-        let part = |from: i64, to: i64| {
-            let grown = i128::from(to - from) * i128::from(time - a.time);
-            from + (grown / i128::from(b.time - a.time)) as i64
-        };
-        let mut inside = a.inside;
-        for (sum, next) in inside.iter_mut().zip(b.inside) {
-            *sum = part(*sum, next);
-        }
-        (inside, part(a.waiting, b.waiting))
+    /// What is known at ascending moments.
+    pub fn at<'i>(&'i self, moments: &'i [i64]) -> impl Iterator<Item = Moment<'i>> + 'i {
+        let mut after = 0;
+        // Between the checkpoints around the last moment: these, until when, and the part of their
+        // difference that a ns is.
+        let first = self.checkpoints.first();
+        let begin = first.map_or(i64::MAX, |first| first.time);
+        let none = &Checkpoint::NONE;
+        let mut around = (none, none, begin, 0.0);
+        moments.iter().map(move |&time| {
+            if time >= around.2 {
+                after += few_before(&self.checkpoints[after..], |one| one.time <= time);
+                let before = &self.checkpoints[after - 1];
+                around = match self.checkpoints.get(after) {
+                    Some(next) => {
+                        let whole = (next.time - before.time) as f64;
+                        (before, next, next.time, 1.0 / whole)
+                    }
+                    None => (before, before, i64::MAX, 0.0),
+                };
+            }
+            let (before, next, _, part) = around;
+            let share = (time - before.time) as f64 * part;
+            Moment {
+                before,
+                next,
+                share,
+            }
+        })
     }
 
     /// Time of a stretch between start-up and shut-down, ns.
@@ -178,18 +236,23 @@ impl LocationIndex {
 
     /// Whether all waits are kept.
     pub fn has_all_waits(&self) -> bool {
-        let kept: i64 = self.waits.iter().map(|wait| wait.lost).sum();
-        self.checkpoints
-            .last()
-            .is_none_or(|last| last.waiting == kept)
+        let last = self.checkpoints.last();
+        last.is_none_or(|last| last.waiting == self.waits.lost)
     }
 
     /// Kept waits that lie at least partly in a stretch.
-    pub fn waits(&self, (from, until): (i64, i64)) -> impl Iterator<Item = &KeptWait> {
-        let end = self.waits.partition_point(|wait| wait.since < until);
-        let waits = self.waits[..end].iter();
-        waits.filter(move |wait| wait.since.saturating_add(wait.lost) > from)
+    pub fn waits(&self, stretch: (i64, i64)) -> impl Iterator<Item = &KeptWait> {
+        self.waits.within(stretch)
     }
+}
+
+/// How many of `sorted` come first, where these are few as a rule.
+pub fn few_before<T>(sorted: &[T], comes_first: impl Fn(&T) -> bool) -> usize {
+    let mut most = 1;
+    while sorted.get(most).is_some_and(&comes_first) {
+        most *= 2;
+    }
+    sorted[..most.min(sorted.len())].partition_point(comes_first)
 }
 
 #[cfg(test)]
@@ -212,16 +275,47 @@ mod tests {
             ],
             ..LocationIndex::default()
         };
-        assert_eq!(index.until(5), ([0; KINDS], 0));
-        assert_eq!(index.until(43), ([11, 0, 7], 5));
-        assert_eq!(index.until(1000), ([40, 0, 7], 23));
-        let mut before = 0;
-        for time in 0..100 {
-            let now = index.until(time).0[0];
-            assert!(now >= before);
-            before = now;
+        let sums = |moments: &[i64]| -> Vec<[i64; 3]> {
+            let moments = index.at(moments);
+            moments
+                .map(|at| [at.inside(0), at.inside(2), at.waiting()])
+                .collect()
+        };
+        assert_eq!(sums(&[5, 43, 1000]), [[0, 0, 0], [11, 7, 5], [40, 7, 23]]);
+        let moments: Vec<i64> = (0..100).collect();
+        let all = sums(&moments);
+        assert!(all.is_sorted());
+        // However many moments lie before it.
+        for at in 0..all.len() {
+            assert_eq!(sums(&moments[at..])[0], all[at]);
         }
+        assert_eq!(few_before(&[1, 2, 3, 4, 5], |&one| one < 4), 3);
+        assert_eq!(few_before(&[] as &[i32], |_| true), 0);
         assert_eq!(index.covered((0, 50)), 40);
         assert_eq!(index.covered((90, 200)), 5);
+    }
+
+    #[test]
+    fn a_stretch_has_the_waits_that_reach_into_it() {
+        let waits = [(0, 100), (10, 5), (20, 5), (110, 5), (120, 50)];
+        let waits = Waits::new(
+            waits
+                .map(|(since, lost)| KeptWait {
+                    since,
+                    lost,
+                    ..KeptWait::default()
+                })
+                .to_vec(),
+        );
+        for from in 0..200 {
+            for until in from + 1..200 {
+                let is_in = |wait: &&KeptWait| wait.since < until && wait.since + wait.lost > from;
+                assert!(
+                    waits
+                        .within((from, until))
+                        .eq(waits.all().iter().filter(is_in))
+                );
+            }
+        }
     }
 }

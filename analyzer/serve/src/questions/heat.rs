@@ -3,15 +3,15 @@
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use laggard_overlay::Stop;
 use laggard_overlay::filters::Sum;
-use laggard_overlay::{Filter, Stop};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, seconds};
 use crate::share::Share;
-use crate::spending::{borders, kind_of_time, times};
+use crate::spending::{add_kind, borders, kind_of_time};
 
 /// Most cells of a map: a byte each.
 const CELLS: usize = 1 << 16;
@@ -57,20 +57,17 @@ impl Asked for Heat {
         let metric = kind_of_time(&self.metric)?;
         let (width, in_row) = self.shape(chosen.len());
         let borders = borders(stretch, width);
-        let own = share.own(&chosen).into_par_iter();
-        let rows = own.map(|at| {
-            let times = times(share, at, &borders, chosen.len(), stop)?;
-            let row = (at - chosen.start) / in_row;
-            Ok((row, times.into_iter().map(|part| part[metric]).collect()))
+        let own = share.own(&chosen);
+        let rows = chosen.clone().step_by(in_row).collect::<Vec<_>>();
+        let rows = rows.into_par_iter().map(|first| {
+            let mut row = vec![Sum(0); width];
+            for at in first.max(own.start)..(first + in_row).min(own.end) {
+                let of = (at, chosen.len());
+                add_kind(share, of, &borders, metric, &mut row, stop)?;
+            }
+            Ok(row)
         });
-        let rows: Vec<(usize, Vec<i64>)> = rows.collect::<Result<_>>()?;
-        let mut cells = vec![Sum(0); width * chosen.len().div_ceil(in_row)];
-        for (row, amounts) in rows {
-            let cells = &mut cells[row * width..(row + 1) * width];
-            let pairs = cells.iter_mut().zip(amounts);
-            pairs.for_each(|(sum, one)| sum.merge(Sum(one)));
-        }
-        Ok(cells)
+        Ok(rows.collect::<Result<Vec<_>>>()?.concat())
     }
 
     fn answer(&self, share: &Share, cells: Vec<Sum>) -> Result<Value> {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use laggard_engine::events::TimeClass;
 use laggard_overlay::{Filter, Stop, Stopped};
 use laggard_patterns::PatternId;
 use laggard_trace::calls::{self, user::STEER};
@@ -102,12 +101,11 @@ impl Line {
             calls_of(share, at, stretch, stop, |call| {
                 if counts(call.call, call.has(flags::PART)) && told.len() <= most {
                     let signature = call.signature;
-                    let class = TimeClass::of_call(signature.operation, signature.flags);
                     told.push(Told {
                         number: call.number,
                         enter: call.enter,
                         leave: call.leave,
-                        kind: 1 + kind(class) as u8,
+                        kind: 1 + kind(call.class) as u8,
                         name: name(signature),
                         place: share.events().call_paths[call.call_path as usize].short(),
                     });

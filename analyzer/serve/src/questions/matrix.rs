@@ -8,13 +8,12 @@ use anyhow::{Context, Result, bail};
 use laggard_overlay::Stop;
 use laggard_overlay::filters::Sum;
 use laggard_report::MatrixCell;
-use laggard_trace::flags;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, seconds, short};
 use crate::share::Share;
-use crate::spending::{calls, is_exact};
+use crate::spending::{is_exact, sent};
 
 /// Most rows, and most columns.
 const LINES: u32 = 64;
@@ -125,15 +124,9 @@ impl Matrix {
             return Ok(());
         }
         let is_bytes = self.metric == "bytes";
-        let without = flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL;
-        calls(share, at, stretch, stop, |call| {
-            let sends = call.has(flags::SENDS) && call.signature.flags & without == 0;
-            // A message counts where its call begins.
-            let begins = (stretch.0..stretch.1).contains(&call.enter);
-            if let (true, Ok(to)) = (sends && begins, u32::try_from(call.send.peer)) {
-                let amount = if is_bytes { call.send.bytes } else { 1 };
-                take(own, to, i64::try_from(amount).unwrap_or(i64::MAX));
-            }
+        sent(share, at, stretch, stop, |to, bytes| {
+            let amount = if is_bytes { bytes } else { 1 };
+            take(own, to, i64::try_from(amount).unwrap_or(i64::MAX));
         })?;
         Ok(())
     }

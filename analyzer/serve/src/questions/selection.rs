@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Asked, seconds, short};
 use crate::index::{KeptWait, counts, overlap, scaled};
 use crate::share::Share;
-use crate::spending::{NAMES, Times, calls as calls_of, is_exact, times};
+use crate::spending::{NAMES, Times, is_exact, times, times_and_calls};
 
 /// Rows of each table.
 const ROWS: usize = 40;
@@ -98,8 +98,6 @@ impl Selection {
     ) -> Result<Sums> {
         let index = share.index_of(at);
         let mut sums = Sums::default();
-        let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
-        sums.times = times.first().copied().unwrap_or_default();
         let row = |wait: &KeptWait| {
             (
                 Reverse(wait.lost),
@@ -114,6 +112,8 @@ impl Selection {
             waits.truncate(ROWS);
         };
         if !is_exact(share, at, stretch, among) {
+            let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
+            sums.times = times.first().copied().unwrap_or_default();
             sums.unread = 1;
             if self.functions.is_empty() {
                 sums.waits = index.waits(stretch).map(row).collect();
@@ -128,7 +128,8 @@ impl Selection {
             waits.entry(wait.enter).or_default().push(wait);
         }
         let mut of: FxHashMap<(u16, u32), Option<Row>> = FxHashMap::default();
-        calls_of(share, at, stretch, stop, |call| {
+        let borders = [stretch.0, stretch.1];
+        let times = times_and_calls(share, (at, among), &borders, stop, |call| {
             let is_part = call.has(flags::PART);
             if !counts(call.call, false) {
                 return;
@@ -162,6 +163,7 @@ impl Selection {
             }
             sum.merge(row_of);
         })?;
+        sums.times = times.first().copied().unwrap_or_default();
         longest(&mut sums.waits);
         for ((call, path), sum) in of {
             let place = share.events().call_paths[path as usize].short();

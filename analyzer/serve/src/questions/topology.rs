@@ -1,18 +1,20 @@
-//! What ranks spent their time on, where they are in a Cartesian communicator.
+//! What ranks spent their time on, sent, or waited for, where they are in a Cartesian communicator.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use laggard_overlay::{Filter, Stop};
+use laggard_patterns::PatternId;
 use laggard_trace::{Dimension, Grid};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, seconds, short};
+use crate::index::overlap;
 use crate::share::Share;
-use crate::spending::{NAMES, kind_of_time, times};
+use crate::spending::{NAMES, is_exact, kind_of_time, sent, times};
 
 /// Communicators that are listed, the largest first.
 const LISTED: usize = 32;
@@ -21,12 +23,15 @@ const PLACES: u64 = 1600;
 /// Dimensions of a grid that are told.
 const DIMENSIONS: usize = 16;
 
-/// A kind of time, by place in a grid.
+/// What ranks send.
+const SENT: [&str; 2] = ["messages", "bytes"];
+
+/// An amount, by place in a grid.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Topology {
     /// The communicator, as the answer without one lists it.
     pub communicator: Option<String>,
-    /// Kind of time: one of [`NAMES`].
+    /// One of [`NAMES`] or [`SENT`], or a pattern: the waiting of that kind.
     pub metric: String,
     /// From when on; from the start.
     pub from_s: Option<f64>,
@@ -41,6 +46,10 @@ pub struct Grids {
     listed: BTreeMap<(Reverse<u64>, u64), Shape>,
     /// By number of the place.
     places: BTreeMap<u64, Place>,
+    /// Numbers of the patterns of their waits.
+    patterns: BTreeMap<u8, ()>,
+    /// Locations of which not all is counted: they have more calls than are read, or waits that are not kept.
+    partly: u64,
 }
 
 /// A grid: its name, and size and periodicity of its dimensions.
@@ -50,13 +59,13 @@ struct Shape {
     dimensions: Vec<(u32, bool)>,
 }
 
-/// The ranks at a place: the first one and its first location, how many, and their time, ns.
+/// The ranks at a place: the first one and its first location, how many, and their amount: ns, messages or bytes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Place {
     first: u32,
     location: usize,
     ranks: u64,
-    time: i64,
+    amount: i64,
 }
 
 impl Filter for Place {
@@ -64,7 +73,7 @@ impl Filter for Place {
         self.first = self.first.min(other.first);
         self.location = self.location.min(other.location);
         self.ranks += other.ranks;
-        self.time += other.time;
+        self.amount = self.amount.saturating_add(other.amount);
     }
 }
 
@@ -81,6 +90,8 @@ impl Filter for Grids {
             self.listed.pop_last();
         }
         Filter::merge(&mut self.places, other.places);
+        Filter::merge(&mut self.patterns, other.patterns);
+        self.partly += other.partly;
     }
 }
 
@@ -151,6 +162,85 @@ fn number(dimensions: &[Dimension], told: &[u32], shared: &[u32]) -> u64 {
     })
 }
 
+/// What is told of each place.
+#[derive(Clone, Copy)]
+enum Metric {
+    /// Position in [`NAMES`].
+    Time(usize),
+    Messages,
+    Bytes,
+    Waits(PatternId),
+}
+
+impl Metric {
+    fn of(name: &str) -> Result<Metric> {
+        Ok(match (name, PatternId::from_id(name)) {
+            ("messages", _) => Metric::Messages,
+            ("bytes", _) => Metric::Bytes,
+            (_, Some(pattern)) => Metric::Waits(pattern),
+            _ => match kind_of_time(name) {
+                Ok(kind) => Metric::Time(kind),
+                Err(_) => bail!(
+                    "metric is one of {}, {}, or a pattern such as late_sender",
+                    NAMES.join(", "),
+                    SENT.join(", ")
+                ),
+            },
+        })
+    }
+
+    /// The amount of an own location in a stretch, and whether that is all; `among` are asked about.
+    fn amount(
+        self,
+        share: &Share,
+        at: usize,
+        (stretch, among): ((i64, i64), usize),
+        stop: &Stop,
+    ) -> Result<(i64, bool)> {
+        let index = share.index_of(at);
+        match self {
+            Metric::Time(kind) => {
+                let spent = times(share, at, &[stretch.0, stretch.1], among, stop)?;
+                Ok((spent.first().map_or(0, |times| times[kind]), true))
+            }
+            Metric::Waits(pattern) => {
+                let waits = index.waits(stretch);
+                let of_it = waits.filter(|wait| wait.pattern == pattern as u32);
+                let ends = of_it.map(|wait| (wait.since, wait.since.saturating_add(wait.lost)));
+                let lost = ends.map(|lost| overlap(lost, stretch)).sum();
+                Ok((lost, index.has_all_waits()))
+            }
+            Metric::Messages | Metric::Bytes if !is_exact(share, at, stretch, among) => {
+                Ok((0, false))
+            }
+            Metric::Messages | Metric::Bytes => {
+                let mut all = 0i64;
+                let is_bytes = matches!(self, Metric::Bytes);
+                sent(share, at, stretch, stop, |_, bytes| {
+                    let amount = if is_bytes { bytes } else { 1 };
+                    all = all.saturating_add_unsigned(amount);
+                })?;
+                Ok((all, true))
+            }
+        }
+    }
+
+    fn told(self, amount: i64) -> Value {
+        match self {
+            Metric::Messages | Metric::Bytes => amount.into(),
+            _ => seconds(amount).into(),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Metric::Messages => "",
+            Metric::Bytes => "B",
+            _ => "s",
+        }
+    }
+}
+
 impl Topology {
     fn chosen(&self) -> Result<Option<u64>> {
         let id = self.communicator.as_deref();
@@ -171,7 +261,7 @@ impl Asked for Topology {
     fn part(&self, share: &Share, stop: &Stop) -> Result<Grids> {
         let chosen = self.chosen()?;
         let stretch = share.stretch(self.from_s, self.until_s)?;
-        let metric = kind_of_time(&self.metric)?;
+        let metric = Metric::of(&self.metric)?;
         let own = share.own(&(0..share.locations()));
         let mut found = Grids::default();
         // By rank: where it is in the chosen one. Threads of a rank are at one agent.
@@ -196,30 +286,34 @@ impl Asked for Topology {
         for at in own.clone() {
             stop.check()?;
             found.name(share, at);
+            let waits = share.index_of(at).waits(stretch);
+            let numbers = waits.filter_map(|wait| u8::try_from(wait.pattern).ok());
+            found.patterns.extend(numbers.map(|number| (number, ())));
         }
         let locations = share.locations();
         let own = own.into_par_iter().filter_map(|at| {
             let rank = share.placed(at).rank;
             Some((at, rank, *placed.get(&rank)?))
         });
-        let spent = own.map(|(at, rank, place)| {
-            let spent = times(share, at, &[stretch.0, stretch.1], locations, stop)?;
+        let amounts = own.map(|(at, rank, place)| {
+            let (amount, is_all) = metric.amount(share, at, (stretch, locations), stop)?;
             let place_of = Place {
                 first: rank,
                 location: at,
                 ranks: u64::from(share.placed(at).thread == 0),
-                time: spent.first().map_or(0, |times| times[metric]),
+                amount,
             };
-            Ok((place, place_of))
+            Ok((place, place_of, is_all))
         });
-        for (place, spent) in spent.collect::<Result<Vec<_>>>()? {
-            Filter::merge(&mut found.places, BTreeMap::from([(place, spent)]));
+        for (place, amount, is_all) in amounts.collect::<Result<Vec<_>>>()? {
+            Filter::merge(&mut found.places, BTreeMap::from([(place, amount)]));
+            found.partly += u64::from(!is_all);
         }
         Ok(found)
     }
 
     fn answer(&self, _: &Share, found: Grids) -> Result<Value> {
-        let chosen = self.chosen()?;
+        let (chosen, metric) = (self.chosen()?, Metric::of(&self.metric)?);
         let dimensions = |shape: &Shape| -> Vec<Value> {
             let all = shape.dimensions.iter();
             all.map(|one| json!([one.0, one.1])).collect()
@@ -235,6 +329,12 @@ impl Asked for Topology {
             let shared = shape.shared();
             json!({"told": shape.told(&shared), "shared": shared})
         });
+        let patterns = found.patterns.keys().copied();
+        let patterns = patterns.filter_map(PatternId::from_number);
+        let patterns = patterns.map(|pattern| (pattern.id(), pattern.name()));
+        let others = NAMES.iter().chain(&SENT).map(|name| (*name, *name));
+        let total = found.places.values().map(|place| place.amount);
+        let total = total.fold(0, i64::saturating_add);
         let places = found.places.iter();
         let places = places.map(|(number, place)| {
             json!([
@@ -242,16 +342,18 @@ impl Asked for Topology {
                 place.location,
                 place.first,
                 place.ranks,
-                seconds(place.time)
+                metric.told(place.amount)
             ])
         });
         Ok(json!({
             "metric": self.metric,
-            "metrics": NAMES,
+            "unit": metric.unit(),
+            "metrics": others.chain(patterns).collect::<Vec<_>>(),
             "communicators": listed.collect::<Vec<_>>(),
             "shape": shape,
             "places": places.collect::<Vec<_>>(),
-            "total_s": seconds(found.places.values().map(|place| place.time).sum()),
+            "total": metric.told(total),
+            "partly_counted": found.partly,
         }))
     }
 }

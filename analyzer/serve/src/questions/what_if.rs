@@ -62,6 +62,7 @@ impl Asked for WhatIf {
         let Some(whole) = share.whole()? else {
             return Ok(None);
         };
+        let _turn = whole.turn(stop)?;
         let events = whole.events()?;
         let found = gain(
             &events,

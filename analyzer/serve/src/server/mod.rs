@@ -65,6 +65,8 @@ pub struct Server {
     clients: Arc<Semaphore>,
     /// Questions that are worked on at a time.
     work: Arc<Semaphore>,
+    /// Of these, replays: those that wait for their turn keep no other question waiting.
+    replays: Arc<Semaphore>,
     connected: AtomicUsize,
     last: std::sync::Mutex<Instant>,
 }
@@ -145,6 +147,7 @@ async fn run(
         steers: options.steers.clone(),
         clients: Arc::new(Semaphore::new(CLIENTS)),
         work: Arc::new(Semaphore::new(rayon::current_num_threads().max(2))),
+        replays: Arc::new(Semaphore::new(1)),
         connected: AtomicUsize::new(0),
         last: std::sync::Mutex::new(Instant::now()),
     });

@@ -152,6 +152,10 @@ async fn take(
 
 /// The answer of all agents. If this is dropped, they stop.
 async fn ask(server: Arc<Server>, question: Question) -> Result<Value> {
+    let _replay = match question {
+        Question::WhatIf(_) => Some(server.replays.acquire().await?),
+        _ => None,
+    };
     let _turn = server.work.acquire().await?;
     let (number, share) = server.shares.newest();
     let packed = Shares::packed(number, &question)?;

@@ -102,6 +102,17 @@ impl ArchiveWriter {
                     Some(other) => (call.inter_comm)(to, c.id, c.name, c.group, other, c.parent, 0),
                 })?;
             }
+            for (id, &(size, is_periodic)) in sorted(&definitions.dimensions) {
+                self.check((call.dimension)(to, id, 0, size, is_periodic.into()))?;
+            }
+            for (id, (comm, dimensions)) in sorted(&definitions.grids) {
+                let (count, first) = (dimensions.len() as u8, dimensions.as_ptr());
+                self.check((call.grid)(to, id, 0, *comm, count, first))?;
+            }
+            for (grid, rank, coordinates) in &definitions.coordinates {
+                let (count, first) = (coordinates.len() as u8, coordinates.as_ptr());
+                self.check((call.coordinate)(to, *grid, *rank, count, first))?;
+            }
             for (id, &(name, comm)) in sorted(&definitions.windows) {
                 self.check((call.window)(to, id, name, comm, 0))?;
             }

@@ -45,6 +45,8 @@ macro_rules! thread_calls {
             931 pthread_rwlock_unlock Threads Single;
             932 pthread_spin_lock Threads Single;
             933 pthread_spin_unlock Threads Single;
+            934 futex_wait Threads Single;
+            935 futex_wake Threads Single;
         }
     };
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laggard_overlay::filters::{
+use laggard_comm::filters::{
     CallTree, Classes, Extremes, Filter, First, Histogram, Ranks, Sum, aligned::Aligned,
 };
 use proptest::prelude::*;

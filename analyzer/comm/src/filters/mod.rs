@@ -3,7 +3,9 @@
 
 pub mod aligned;
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::hash_map::{self, HashMap};
+use std::hash::{BuildHasher, Hash};
 
 use laggard_report::RankSet;
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,13 @@ pub struct Sum(pub i64);
 impl Filter for Sum {
     fn merge(&mut self, other: Sum) {
         self.0 = self.0.wrapping_add(other.0);
+    }
+}
+
+/// An amount: the sum, as far as there are numbers for it.
+impl Filter for u64 {
+    fn merge(&mut self, other: u64) {
+        *self = self.saturating_add(other);
     }
 }
 
@@ -145,12 +154,19 @@ impl<K: Ord, F: Filter> Filter for BTreeMap<K, F> {
     fn merge(&mut self, other: Self) {
         for (key, value) in other {
             match self.entry(key) {
-                std::collections::btree_map::Entry::Vacant(free) => {
-                    free.insert(value);
-                }
-                std::collections::btree_map::Entry::Occupied(mut taken) => {
-                    taken.get_mut().merge(value);
-                }
+                Entry::Vacant(free) => drop(free.insert(value)),
+                Entry::Occupied(mut taken) => taken.get_mut().merge(value),
+            }
+        }
+    }
+}
+
+impl<K: Hash + Eq, F: Filter, S: BuildHasher> Filter for HashMap<K, F, S> {
+    fn merge(&mut self, other: Self) {
+        for (key, value) in other {
+            match self.entry(key) {
+                hash_map::Entry::Vacant(free) => drop(free.insert(value)),
+                hash_map::Entry::Occupied(mut taken) => taken.get_mut().merge(value),
             }
         }
     }

@@ -1,0 +1,75 @@
+// What C++20 has for threads, without calls of POSIX threads: the first thread waits at a latch, for a future and at a
+// barrier for others that come late. Then it waits for the end of one that calls nothing, and for a mutex with a
+// time limit. Each slot has a new thread.
+//
+// Built with -std=c++20 -pthread, run with one rank.
+#include "../common.h"
+#include <barrier>
+#include <chrono>
+#include <future>
+#include <latch>
+#include <mutex>
+#include <thread>
+
+enum { BEGIN = 10, SLOTS = 5 };
+
+int main(int argc, char **argv)
+{
+    int provided;
+    long sum = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    start_clock();
+    for (int round = 0; round < REPEATS; round++) {
+        int slot = SLOTS * round;
+        {
+            std::latch latch(1);
+            std::thread late([&] {
+                at(slot, BEGIN + DELAY);
+                latch.count_down(); // MARK down
+            });
+            at(slot, BEGIN);
+            latch.wait(); // MARK latch
+            late.join();
+        }
+        {
+            std::promise<int> promise;
+            std::thread late([&] {
+                at(slot + 1, BEGIN + DELAY);
+                promise.set_value(1);
+            });
+            at(slot + 1, BEGIN);
+            sum += promise.get_future().get();
+            late.join();
+        }
+        {
+            std::barrier barrier(2);
+            std::thread late([&] {
+                at(slot + 2, BEGIN + DELAY);
+                barrier.arrive_and_wait();
+            });
+            at(slot + 2, BEGIN);
+            barrier.arrive_and_wait();
+            late.join();
+        }
+        {
+            std::thread late([&] { at(slot + 3, BEGIN + DELAY); });
+            at(slot + 3, BEGIN);
+            late.join(); // MARK join
+        }
+        {
+            std::timed_mutex mutex;
+            std::latch is_held(1);
+            std::thread late([&] {
+                std::lock_guard<std::timed_mutex> lock(mutex);
+                is_held.count_down();
+                at(slot + 4, BEGIN + DELAY);
+            });
+            is_held.wait();
+            at(slot + 4, BEGIN);
+            sum += mutex.try_lock_for(std::chrono::seconds(30));
+            mutex.unlock();
+            late.join();
+        }
+    }
+    finish(REPEATS, sum);
+}

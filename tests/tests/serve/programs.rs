@@ -1,0 +1,77 @@
+//! A browser looks at all views of programs of other kinds than the small ones beside.
+
+use std::process::Command;
+
+use laggard_generator::{Length, Program, Settings, generate};
+use laggard_tests::mpi::Mpi;
+use laggard_tests::product::Bench;
+use laggard_tests::tour::{Seen, tour};
+use serde_json::Value;
+
+/// The tour of a recording that is there, and what `laggard what-if` says of its first root cause.
+fn recorded(bench: &Bench, name: &str) -> Seen {
+    let (trace, report) = (bench.path("trace"), bench.path("report.json"));
+    let outcome = bench.analyze(&trace, 1, &report, &["--all", "-q"]);
+    outcome.expect_orderly().expect_success();
+    let seen = tour(bench, &trace, &report, name);
+    let mut command = Command::new(&bench.command);
+    command
+        .arg("what-if")
+        .arg(&trace)
+        .arg("--report")
+        .arg(&report);
+    let out = command
+        .args(["--without-cause", "1", "--format", "json"])
+        .output();
+    let json: Value = serde_json::from_slice(&out.expect("a command").stdout).expect("JSON");
+    let gain = json["scenarios"][0]["gain_s"].as_f64().expect("s");
+    let shown = seen.gain.clone().expect("a gain");
+    assert!(gain > 0.0 && (shown - gain).abs() < 1e-8, "{shown} {gain}");
+    seen
+}
+
+#[test]
+fn a_program_of_openshmem() {
+    if Mpi::is_left_out(Mpi::Mpich, "it has no OpenSHMEM") {
+        return;
+    }
+    let bench = Bench::sharing("serve-shmem");
+    let source = "root_cause_shmem_chain.c";
+    let program = bench.compile_with("oshcc", source, &[], &["-loshmem"]);
+    let run = bench.traced(3, &[program.as_os_str()], "trace").shmem();
+    run.run().expect_orderly().expect_success();
+    let seen = recorded(&bench, "shmem");
+    assert!(seen.call.starts_with("shmem_"), "{seen:?}");
+}
+
+#[test]
+fn threads_of_ranks() {
+    let bench = Bench::sharing("serve-hybrid");
+    let program = bench.compile("threads/late_thread.c", &["-fopenmp", "-pthread"], &[]);
+    let run = bench.traced(2, &[program.as_os_str()], "trace");
+    let run = run.env("OMP_NUM_THREADS", "2");
+    let run = run.env("OMP_WAIT_POLICY", "passive");
+    run.run().expect_orderly().expect_success();
+    let seen = recorded(&bench, "hybrid");
+    assert!(!seen.call.is_empty(), "{seen:?}");
+}
+
+/// Rows of the map and of the matrix stand for many ranks each.
+#[test]
+fn thousands_of_ranks() {
+    let bench = Bench::beside("serve-4096");
+    let settings = Settings {
+        faults: vec!["slow-rank=1365:50".parse().expect("a fault")],
+        ..Settings::new(Program::Halo2d, 4096, Length::Calls(200_000))
+    };
+    let (trace, report) = (bench.path("trace"), bench.path("report.json"));
+    generate(&settings, &trace).expect("a trace");
+    let outcome = bench.analyze(&trace, 1, &report, &["--all", "-q"]);
+    outcome.expect_orderly().expect_success();
+    let seen = tour(&bench, &trace, &report, "serve-4096");
+    println!("{seen:#?}");
+    assert!(seen.call.starts_with("MPI_"), "{seen:?}");
+    assert!(seen.gain.is_ok_and(|gain| gain > 0.0));
+    let mut totals = seen.totals.iter();
+    assert!(totals.all(|(name, total)| *total > 0.0 || name == "io"));
+}
