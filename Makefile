@@ -58,7 +58,7 @@ demo:
 
 # The pictures of the book, from a real program.
 pictures: deps build
-	LAGGARD_PICTURES=analyzer/docs/pictures $(CARGO) test --release -p laggard-tests --test pictures are_made_here
+	LAGGARD_PICTURES=analyzer/docs/pictures $(CARGO) test --release -p laggard-tests pictures::are_made_here
 
 define OPENMPI_STEPS
 $(CARGO) build --release --workspace --all-targets
@@ -77,10 +77,9 @@ define MPICH_STEPS
 $(STEP) "clippy for MPICH" env $(FOR_MPICH) clippy --release -p laggard-collector -p laggard-mpi -- -D warnings
 $(STEP) "build for MPICH" env $(FOR_MPICH) build --release -p laggard-collector -p laggard-mpi
 $(STEP) "tests with MPICH" env LAGGARD_TEST_MPI=mpich $(TEST) \
-	--test patterns --test attacks --test symbols --test regions \
-	--test operation_maps --test settings --test real_programs --test other_mpi \
-	--test baseline --test kill --test node_files --test soak --test per_rank \
-	--test clocks --test one_step -- --skip _4 --skip _8 --skip near_miss
+	--test end_to_end -- patterns:: attacks:: symbols:: regions:: operation_maps:: settings:: \
+	real_programs:: other_mpi:: baseline:: kill:: node_files:: soak:: per_rank:: clocks:: one_step:: \
+	--skip _4 --skip _8 --skip near_miss
 endef
 
 # Everything is built as the tests need it, once.
@@ -98,7 +97,7 @@ test-mpich: deps
 # Jobs of a Slurm that runs on this machine for that time. Needs root.
 test-slurm: build
 	tests/install-deps.sh slurm
-	$(CARGO) test --release -p laggard-tests --test slurm -- --ignored
+	$(CARGO) test --release -p laggard-tests slurm:: -- --ignored
 
 bench: deps build
 	$(CARGO) run --release -p laggard-benchmarks -- all

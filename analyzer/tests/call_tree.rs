@@ -1,10 +1,8 @@
 //! What happens where: the tree of call paths, on traces with known times.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_report::{CallNode, CallTree, Report};
-use support::*;
 
 const MS: u64 = 1_000_000;
 

@@ -1,7 +1,5 @@
 //! The `laggard` command from outside: output, exit codes, what it leaves behind.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -53,7 +51,7 @@ struct Trace {
 impl Trace {
     fn new() -> Trace {
         let directory = tempfile::tempdir().unwrap();
-        let mut ranks = support::ranks(2);
+        let mut ranks = crate::support::ranks(2);
         for start in (0..5).map(|round| round * 100_000_000) {
             ranks[0].send(15, 1, 7, start + 20_000_000, start + 20_001_000);
             ranks[1].recv(22, 0, 7, start + 10_000_000, start + 20_002_000);
@@ -115,7 +113,7 @@ fn analysis_writes_and_prints_a_report() {
 fn a_time_line_is_around_the_finding_with_the_number_of_the_report() {
     const MS: u64 = 1_000_000;
     let directory = tempfile::tempdir().unwrap();
-    let mut ranks = support::ranks(4);
+    let mut ranks = crate::support::ranks(4);
     for rank in 1..4_i32 {
         let sent = (30 + u64::from(rank.unsigned_abs())) * MS;
         ranks[0].send(10, rank, 5, sent, sent + 1000);

@@ -1,7 +1,5 @@
 //! `laggard compare` and `laggard scale` from outside: what they take, refuse and write.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -242,7 +240,7 @@ fn results_replace_results_only() {
 #[test]
 fn functions_add_up() {
     let directory = tempfile::tempdir().unwrap();
-    let mut ranks = support::ranks(2);
+    let mut ranks = crate::support::ranks(2);
     for start in (0..5).map(|round| round * 100_000_000) {
         ranks[0].send(15, 1, 7, start + 20_000_000, start + 20_001_000);
         ranks[1].recv(22, 0, 7, start + 10_000_000, start + 20_002_000);

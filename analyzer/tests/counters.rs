@@ -1,12 +1,10 @@
 //! What counters say of root causes and locations, in traces made in memory.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_report::{Report, RootCause};
 use laggard_trace::calls::number;
 use laggard_trace::{COUNTERS, Definition};
-use support::*;
 
 const MS: u64 = 1_000_000;
 

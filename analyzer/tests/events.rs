@@ -1,11 +1,10 @@
 //! What those are told who pass a trace on: messages with both ends, collectives, losses, exact
 //! to the ns.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use crate::support::*;
 use anyhow::Result;
 use laggard_comm::Serial;
 use laggard_engine::events::{
@@ -13,7 +12,6 @@ use laggard_engine::events::{
 };
 use laggard_trace::calls::number::*;
 use laggard_trace::flags;
-use support::*;
 
 /// Everything, as it comes.
 #[derive(Default)]

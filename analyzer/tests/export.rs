@@ -1,17 +1,15 @@
 //! Traces written as OTF2 archives, and read again.
 
-mod support;
-
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::{Calls, Events, Item, Trace};
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use laggard_trace::{Definition, PEER_ANY, Signature, TAG_ANY, WORLD, flags};
-use support::*;
 
 const MS: u64 = 1_000_000;
 
@@ -113,8 +111,8 @@ fn an_archive_has_the_corrected_clocks() {
     let names = |host| ["app.c", "work", "./app", host];
     let behind = -(5 * MS as i64);
     let mut r = [
-        support::Calls::named(0, 0, 2, names("n1")),
-        support::Calls::elsewhere(1, 0, 2, names("n2"), (2, behind)),
+        crate::support::Calls::named(0, 0, 2, names("n1")),
+        crate::support::Calls::elsewhere(1, 0, 2, names("n2"), (2, behind)),
     ];
     for at in [10, 100, 200] {
         r[0].send(10, 1, 5, (at + 50) * MS, (at + 51) * MS);
@@ -137,10 +135,7 @@ fn an_archive_has_the_corrected_clocks() {
     assert_eq!(sent_before_received(&anchor), 3);
     let after = report(&anchor);
     assert!(!findings(&before).is_empty());
-    assert_eq!(
-        findings(&support::explained(after)),
-        findings(&support::explained(before))
-    );
+    assert_eq!(findings(&explained(after)), findings(&explained(before)));
 }
 
 #[test]
@@ -157,10 +152,7 @@ fn an_archive_says_what_the_trace_said() {
     let anchor = otf2(&trace, &output, Some(&before)).unwrap();
     let after = report(&anchor);
     // The archive's times are those of its clock: what calls cost differs by the rounding.
-    let (explained, archived) = (
-        support::explained(before.clone()),
-        support::explained(after.clone()),
-    );
+    let (explained, archived) = (explained(before.clone()), explained(after.clone()));
     assert!(
         findings(&explained).len() >= 5,
         "{:?}",

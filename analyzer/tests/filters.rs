@@ -1,14 +1,12 @@
 //! What the filters let through, what they say of it, and what becomes of the rest.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::*;
 use laggard_baselines::Table;
 use laggard_engine::AnalyzeOptions;
 use laggard_report::Report;
 use laggard_trace::calls::number;
-use support::*;
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;

@@ -1,13 +1,11 @@
 //! Damaged and crafted traces: the analysis ends with a report or an error, never
 //! with a panic or without end.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_trace::calls::number;
 use laggard_trace::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, FileHeader, file_name};
 use proptest::prelude::*;
-use support::*;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Files of a run with messages, wildcards, requests and collectives.

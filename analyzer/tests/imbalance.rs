@@ -1,11 +1,9 @@
 //! Computation between calls compared over ranks, and the most severe instances of patterns.
 
-mod support;
-
+use crate::support::*;
 use laggard_report::{Imbalance, Report};
 use laggard_trace::Signature;
 use laggard_trace::calls::number;
-use support::*;
 
 const MS: u64 = 1_000_000;
 

@@ -1,11 +1,9 @@
 //! What calls are beside work, of traces made in memory: only what is no waiting makes them longer.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_report::Report;
 use laggard_trace::calls::number;
-use support::*;
 
 const MS: u64 = 1_000_000;
 

@@ -1,10 +1,8 @@
 //! Matching against a brute-force simulation of message passing on random programs.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use proptest::prelude::*;
-use support::*;
 
 /// One step of a rank's program.
 #[derive(Clone, Debug)]

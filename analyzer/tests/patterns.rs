@@ -1,13 +1,11 @@
 //! Patterns on traces with known times: severity, cause, and near misses.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_patterns::{Part, PatternId};
 use laggard_report::{Bottleneck, Report};
 use laggard_trace::calls::number;
 use laggard_trace::{PEER_NONE, PEER_ROOT, Signature};
-use support::*;
 
 const MS: u64 = 1_000_000;
 

@@ -1,17 +1,15 @@
 //! The table per rank, against the report of the same analysis.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
+use crate::support::*;
 use laggard_engine::{Analysis, AnalyzeOptions};
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use support::*;
 
 const MS: u64 = 1_000_000;
 

@@ -1,9 +1,7 @@
 //! Findings at one line of a wrapper, told apart by who calls that.
 
-mod support;
-
+use crate::support::*;
 use laggard_report::{RenderOptions, Report, render_text, words};
-use support::*;
 
 const MS: u64 = 1_000_000;
 

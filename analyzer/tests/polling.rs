@@ -1,14 +1,12 @@
 //! Waiting by polling, on traces with known times.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_report::Report;
 use laggard_trace::calls::{self, number};
 use laggard_trace::{
     Endpoint, Extension, PEER_ANY, PEER_NONE, Record, Signature, TAG_ANY, WORLD, flags,
 };
-use support::*;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;

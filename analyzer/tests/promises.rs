@@ -1,8 +1,7 @@
 //! What hints promise for traces made in memory: what a replay with just their change gains, or a
 //! bound. And the changes that hints need.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::events::Events;
 use laggard_engine::{Analysis, AnalyzeOptions};
 use laggard_patterns::rules::{RuleBase, read};
@@ -10,7 +9,6 @@ use laggard_report::{Bottleneck, Promise, Report};
 use laggard_trace::calls::number;
 use laggard_trace::{Signature, WORLD, flags};
 use laggard_whatif::{Change, MOST_BYTES, Scenario, add_gains, predict};
-use support::*;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;

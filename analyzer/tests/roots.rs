@@ -1,14 +1,12 @@
 //! Root causes of traces made in memory, against numbers by hand.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_report::{PathRow, Report, RootCause};
 use laggard_trace::calls::{self, number};
 use laggard_trace::{Definition, Extension, REGION_PHASE, Record, Region, Signature};
-use support::*;
 
 const MS: u64 = 1_000_000;
 

@@ -1,13 +1,12 @@
 //! Questions about a trace: answers are those of the report, whoever holds which part of the trace.
 
-mod support;
-#[path = "serve/views.rs"]
 mod views;
 
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::support::*;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_comm::{Job, Serial};
@@ -21,7 +20,6 @@ use laggard_trace::calls::number;
 use laggard_trace::{Definition, Dimension, Grid};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::*;
 
 const US: u64 = 1000;
 const RANKS: u32 = 5;

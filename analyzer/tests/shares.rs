@@ -1,11 +1,9 @@
 //! What shares are of: the time between start-up and shut-down.
 
-mod support;
-
+use crate::support::*;
 use laggard_report::{LocationTimes, OperationTimes, Report};
 use laggard_trace::calls::number;
 use laggard_trace::{Signature, WORLD, flags};
-use support::*;
 
 const MS: u64 = 1_000_000;
 /// `shmem_init` and `shmem_finalize`.

@@ -1,12 +1,10 @@
 //! Waits among the threads of a rank, on traces made in memory.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use laggard_trace::{Extension, Record, Signature};
-use support::*;
 
 const MS: u64 = 1_000_000;
 

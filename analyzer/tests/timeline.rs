@@ -1,7 +1,5 @@
 //! Time lines: the critical path and the flows on them, read back; root causes in archives.
 
-mod support;
-
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
@@ -10,6 +8,7 @@ use std::process::Command;
 
 use flate2::read::GzDecoder;
 
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
 use laggard_export::Choice;
@@ -18,7 +17,6 @@ use laggard_report::Report;
 use laggard_trace::calls::number;
 use laggard_trace::{Signature, WORLD, flags};
 use prost::Message;
-use support::*;
 
 const US: u64 = 1000;
 const MS: u64 = 1_000_000;

@@ -1,11 +1,9 @@
 //! What ranks moved, in which role, and how often they waited and were waited for.
 
-mod support;
-
+use crate::support::*;
 use laggard_report::{Collectives, FileAccess, LocationTimes, Messages, OneSided, Report};
 use laggard_trace::calls::number;
 use laggard_trace::{Definition, Endpoint, PEER_NONE, Signature, flags};
-use support::*;
 
 const MS: u64 = 1_000_000;
 

@@ -1,15 +1,13 @@
 //! Files that somebody else made, and directories that somebody else filled: nothing is waited
 //! for, read without end, followed, written through, or passed on to the terminal.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use support::*;
+use crate::support::*;
 
 const EXAMPLE: &str = include_str!("../../formats/report/tests/example.json");
 const TABLE: &str = include_str!("../../tests/fuzz/corpus/baseline/table");

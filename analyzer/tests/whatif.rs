@@ -1,8 +1,7 @@
 //! Predictions for traces made in memory: with nothing changed every time is reproduced, and with a
 //! change the times are those of the program that has it.
 
-mod support;
-
+use crate::support::*;
 use laggard_baselines::{Entry, Point, Table};
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
@@ -10,7 +9,6 @@ use laggard_trace::calls::number;
 use laggard_trace::{Endpoint, Signature, WORLD, flags};
 use laggard_whatif::{Change, Outcome, Prediction, Scenario, predict};
 use proptest::prelude::*;
-use support::*;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;

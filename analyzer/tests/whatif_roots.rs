@@ -1,14 +1,12 @@
 //! Root causes of changed runs, of traces made in memory.
 
-mod support;
-
+use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
 use laggard_report::RootCause;
 use laggard_trace::Signature;
 use laggard_trace::calls::number;
 use laggard_whatif::{Change, Prediction, Scenario, predict};
-use support::*;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;

@@ -1,9 +1,7 @@
 //! Programs that do what a preloaded library does not expect. They must behave as without the
 //! collector, and leave a trace that can be analysed.
 
-#[path = "attacks/clocks.rs"]
 mod clocks;
-#[path = "attacks/loading.rs"]
 mod loading;
 
 use std::ffi::OsStr;

@@ -1,8 +1,6 @@
 //! Pages of reports in a browser. Pictures of them stay below `target/tmp/html`.
 
-#[path = "html/hostile.rs"]
 mod hostile;
-#[path = "html/tables.rs"]
 mod tables;
 
 use std::fs;

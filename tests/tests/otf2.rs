@@ -1,12 +1,8 @@
 //! OTF2 archives by EZTrace, and archives such as Score-P writes, with times known to the ns.
 
-#[path = "otf2/damaged.rs"]
 mod damaged;
-#[path = "otf2/grids.rs"]
 mod grids;
-#[path = "otf2/scalasca.rs"]
 mod scalasca;
-#[path = "otf2/threads.rs"]
 mod threads;
 
 use std::fs;

@@ -1,7 +1,6 @@
 //! `laggard serve`, as a browser sees it, and as those see it who should not. Pictures stay below
 //! `target/tmp/serve`.
 
-#[path = "serve/programs.rs"]
 mod programs;
 
 use std::fs;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::program::{At, Done, Key, Machine, Meet, Wait, With};
+use super::program::{At, Done, Key, Machine, Meet, Wait, With};
 
 /// ns by activity.
 pub type Times = BTreeMap<Key, i64>;

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::support::{Calls, collective, ranks, receive, send};
 
 /// What takes little time takes some of these, ns: less than what looks like a stalled transfer.
-const TICK: u64 = 200;
+pub const TICK: u64 = 200;
 
 /// Activity, line of the call or of the one before, and line of the call after.
 pub type Key = (&'static str, u32, u32);
@@ -196,9 +196,9 @@ pub fn steps(ranks: usize) -> impl Strategy<Value = Vec<Step>> {
 
 /// Who comes to a collective, or to a message: when, and in which call.
 #[derive(Clone, Copy, Debug)]
-struct Party {
-    enter: u64,
-    at: At,
+pub struct Party {
+    pub enter: u64,
+    pub at: At,
 }
 
 /// What a request needs.
@@ -234,16 +234,18 @@ pub struct Machine {
     pub done: Vec<Vec<Done>>,
     /// Members of the groups: all, all but the last, and the second with the last.
     pub groups: Vec<Vec<usize>>,
+    /// Whether these are no ranks, but the threads of one.
+    pub are_threads: bool,
     /// Whether late members share the blame.
-    shares: bool,
-    now: Vec<u64>,
+    pub shares: bool,
+    pub now: Vec<u64>,
     /// Since its last call, see [`Done::off`].
     off: Vec<[u64; 3]>,
     requests: Vec<VecDeque<Request>>,
 }
 
 /// Lines stand for kinds of calls. Ranks share some of them.
-fn line(base: u32, rank: usize) -> u32 {
+pub fn line(base: u32, rank: usize) -> u32 {
     base + rank as u32 % 2
 }
 
@@ -256,19 +258,7 @@ fn group_id(group: usize) -> u64 {
 
 /// Runs the steps.
 pub fn run(count: usize, steps: &[Step], shares: bool) -> Machine {
-    let mut machine = Machine {
-        calls: ranks(count as u32),
-        done: vec![Vec::new(); count],
-        groups: vec![
-            (0..count).collect(),
-            (0..count - 1).collect(),
-            vec![1, count - 1],
-        ],
-        shares,
-        now: vec![0; count],
-        off: vec![[0; 3]; count],
-        requests: vec![VecDeque::new(); count],
-    };
+    let mut machine = Machine::new(ranks(count as u32), shares);
     machine.begin();
     steps.iter().for_each(|step| machine.step(step));
     for rank in (0..count).chain(0..count) {
@@ -279,6 +269,24 @@ pub fn run(count: usize, steps: &[Step], shares: bool) -> Machine {
 }
 
 impl Machine {
+    pub fn new(calls: Vec<Calls>, shares: bool) -> Machine {
+        let count = calls.len();
+        Machine {
+            calls,
+            done: vec![Vec::new(); count],
+            groups: vec![
+                (0..count).collect(),
+                (0..count - 1).collect(),
+                vec![1, count - 1],
+            ],
+            are_threads: false,
+            shares,
+            now: vec![0; count],
+            off: vec![[0; 3]; count],
+            requests: vec![VecDeque::new(); count],
+        }
+    }
+
     fn begin(&mut self) {
         for rank in 0..self.calls.len() {
             for group in 1..self.groups.len() {
@@ -311,7 +319,7 @@ impl Machine {
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    pub fn step(&mut self, step: &Step) {
         match *step {
             Step::Compute(rank, time, parts) => {
                 self.now[rank] += time;
@@ -346,7 +354,7 @@ impl Machine {
     }
 
     /// Notes a call; returns its place.
-    fn note(&mut self, rank: usize, line: u32, at: (u64, u64), waits: Vec<Wait>) -> usize {
+    pub fn note(&mut self, rank: usize, line: u32, at: (u64, u64), waits: Vec<Wait>) -> usize {
         self.done[rank].push(Done {
             line,
             enter: at.0,
@@ -362,7 +370,7 @@ impl Machine {
     }
 
     /// A rank met others in its last call, or, as that one tells, in an earlier one.
-    fn met(&mut self, rank: usize, with: With, at: usize, left: Option<u64>) {
+    pub fn met(&mut self, rank: usize, with: With, at: usize, left: Option<u64>) {
         let last = self.done[rank].last_mut().expect("a call");
         last.meets.push(Meet {
             with,
@@ -374,7 +382,7 @@ impl Machine {
 
     /// The two of a wait met: one in its last call, where it may have looked last at some time, and
     /// looked for all until some time, the other in the late one.
-    fn met_late(&mut self, rank: usize, late: At, look: Option<(u64, u64)>) {
+    pub fn met_late(&mut self, rank: usize, late: At, look: Option<(u64, u64)>) {
         let at = self.done[rank].len() - 1;
         let left = match look {
             Some((_, until)) => until.min(self.done[late.0][late.1].leave),
@@ -820,7 +828,7 @@ fn needed(kind: Kind, local: usize, count: usize) -> impl Iterator<Item = usize>
 }
 
 /// What a member waits for the others between two moments.
-fn losses(
+pub fn losses(
     kind: Kind,
     local: usize,
     all: &[Party],

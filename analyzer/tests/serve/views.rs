@@ -14,8 +14,8 @@ use laggard_trace::{Change, Detail, Signature};
 use laggard_whatif::{Scenario, predict};
 use serde_json::{Value, json};
 
-use super::support::{finalize, init, ranks};
 use super::{RANKS, US, answers, asked, is_under_way, packed, same, share, write};
+use crate::support::{finalize, init, ranks};
 
 /// The answer to a question about the critical path.
 fn path(share: &Share, question: &Value) -> Value {

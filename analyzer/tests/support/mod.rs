@@ -1,5 +1,4 @@
 //! Writes small traces with known times, through the crate that the collector uses.
-#![allow(dead_code)]
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +15,6 @@ use laggard_trace::*;
 pub struct Calls {
     pub rank: u32,
     pub thread: u32,
-    pub ranks: u32,
     signatures: HashMap<Signature, u32>,
     lines: HashMap<u32, u32>,
     lists: HashMap<Vec<(u32, u32)>, u32>,
@@ -95,7 +93,6 @@ impl Calls {
         Calls {
             rank,
             thread,
-            ranks,
             signatures: HashMap::new(),
             lines: HashMap::new(),
             lists: HashMap::new(),
@@ -154,14 +151,21 @@ impl Calls {
 
     /// A call that is in no profile.
     pub fn unprofiled(&mut self, line: u32, signature: Signature, enter: u64, leave: u64) {
-        let id = self.signature(line, signature);
+        self.extended(line, signature, &[], (enter, leave));
+        if signature.has(flags::POSTS) {
+            self.posts += 1;
+        }
+    }
+
+    /// What was told of the next call and the time before it.
+    fn told(&mut self) -> Vec<Record> {
         let computed = std::mem::take(&mut self.computed).into_iter();
         let computed = computed.map(|(line, time)| {
             let path = self.path(line);
             Record::extension(Extension::Computed, path, time as u32)
         });
         let computed: Vec<Record> = computed.collect();
-        let computed = [
+        [
             computed,
             std::mem::take(&mut self.beside).extensions().collect(),
             std::mem::take(&mut self.inside)
@@ -169,16 +173,7 @@ impl Calls {
                 .collect(),
             std::mem::take(&mut self.sampled),
         ]
-        .concat();
-        let writer = self.writer.as_mut().unwrap();
-        match computed.is_empty() {
-            true => writer.push(enter, leave, id),
-            false => writer.push_extended(&computed, enter, leave, id),
-        }
-        self.last = leave;
-        if signature.has(flags::POSTS) {
-            self.posts += 1;
-        }
+        .concat()
     }
 
     /// Before its next call, it computes for so long in the function at a line, ns.
@@ -356,14 +351,11 @@ impl Calls {
             receive: none,
             ..collective(operation, root)
         };
-        let id = self.signature(line, signature);
         let extensions = [
             Record::extension(Extension::SendEndpoint, root as u32, 0),
             Record::extension_u64(Extension::ReceiveBytes, 8),
         ];
-        let writer = self.writer.as_mut().unwrap();
-        writer.push_extended(&extensions, enter, leave, id);
-        self.last = leave;
+        self.extended(line, signature, &extensions, (enter, leave));
     }
 
     /// A call with extension records, in no profile.
@@ -375,8 +367,13 @@ impl Calls {
         (enter, leave): (u64, u64),
     ) {
         let id = self.signature(line, signature);
+        let mut told = self.told();
+        told.extend_from_slice(extensions);
         let writer = self.writer.as_mut().unwrap();
-        writer.push_extended(extensions, enter, leave, id);
+        match told.is_empty() {
+            true => writer.push(enter, leave, id),
+            false => writer.push_extended(&told, enter, leave, id),
+        }
         self.last = leave;
     }
 

@@ -2,8 +2,7 @@
 
 mod definition;
 mod program;
-#[path = "../support/mod.rs"]
-mod support;
+mod threads;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +12,8 @@ use laggard_report::{Report, RootSite};
 use laggard_whatif::predict;
 use proptest::prelude::*;
 
-use crate::definition::{Costs, count_transfers, on_path, path};
-use crate::program::{Ends, How, Key, Kind, Machine, Step, run, steps};
+use definition::{Costs, count_transfers, on_path, path};
+use program::{Ends, How, Key, Kind, Machine, Step, run, steps};
 
 fn key(activity: &str, line: u32, until: Option<&RootSite>) -> Key {
     let known = [
@@ -49,10 +48,13 @@ fn near(found: f64, expected: f64, what: impl std::fmt::Debug) -> Result<(), Tes
 /// The map of waiting has all of it, up to the rounding of its shares.
 fn check_map(report: &Report, waiting: f64) -> Result<(), TestCaseError> {
     let load = report.parallelism.as_ref().expect("searched");
-    let shares = load.waiting.iter().flat_map(|row| &row.shares);
     let part = 2.0 * ns(load.bins_s);
-    let found = part * shares.clone().sum::<f64>();
-    let rounded = part * shares.count() as f64 * 0.5e-3;
+    let (mut found, mut rounded) = (0.0, 0.0);
+    for row in &load.waiting {
+        let of_one = part * row.locations as f64;
+        found += of_one * row.shares.iter().sum::<f64>();
+        rounded += of_one * row.shares.len() as f64 * 0.5e-3;
+    }
     let limit = rounded + 8.0;
     prop_assert!(
         (found - waiting).abs() <= limit,
@@ -64,9 +66,12 @@ fn check_map(report: &Report, waiting: f64) -> Result<(), TestCaseError> {
 fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(), TestCaseError> {
     let Costs { of, classes } = Costs::new(machine, as_whole);
     let mut sums: BTreeMap<Key, (f64, f64)> = BTreeMap::new();
-    for ((key, _), cost) in &of {
-        let sum = sums.entry(*key).or_default();
+    let mut of_ranks: BTreeMap<(Key, usize), f64> = BTreeMap::new();
+    for ((key, location), cost) in of {
+        let sum = sums.entry(key).or_default();
         *sum = (sum.0 + cost.0, sum.1 + cost.1);
+        let rank = if machine.are_threads { 0 } else { location };
+        *of_ranks.entry((key, rank)).or_default() += cost.0 + cost.1;
     }
     let roots = report.root_causes.as_ref().expect("root causes");
     // Root causes below 0.01 % of all time are not listed.
@@ -79,8 +84,8 @@ fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(),
         near(root.direct_s, direct, (key, "direct"))?;
         near(root.indirect_s, indirect, (key, "indirect"))?;
         for share in &root.ranks {
-            let own = of.get(&(key, share.rank as usize));
-            let own = own.map_or(0.0, |(direct, indirect)| direct + indirect);
+            let own = of_ranks.get(&(key, share.rank as usize));
+            let own = own.copied().unwrap_or(0.0);
             near(share.severity_s, own, (key, share.rank))?;
         }
     }
@@ -153,9 +158,8 @@ fn check_path(machine: &Machine, report: &Report, by_call_path: bool) -> Result<
     Ok(())
 }
 
-fn check(count: usize, steps: &[Step], charge_last: bool) -> Result<(), TestCaseError> {
-    let mut machine = run(count, steps, !charge_last);
-    count_transfers(&mut machine);
+/// The report of a program.
+fn report(machine: &mut Machine, charge_last: bool) -> Report {
     let mut options = AnalyzeOptions {
         charge_last,
         ..AnalyzeOptions::default()
@@ -164,7 +168,13 @@ fn check(count: usize, steps: &[Step], charge_last: bool) -> Result<(), TestCase
     // Slabs of any size make no difference.
     let records = [None, Some(3), Some(40)];
     let calls = std::mem::take(&mut machine.calls);
-    let report = support::analyze_by_agents(calls, &options, records);
+    crate::support::analyze_by_agents(calls, &options, records)
+}
+
+fn check(count: usize, steps: &[Step], charge_last: bool) -> Result<(), TestCaseError> {
+    let mut machine = run(count, steps, !charge_last);
+    count_transfers(&mut machine);
+    let report = report(&mut machine, charge_last);
     check_roots(&machine, &report, !charge_last)?;
     check_path(&machine, &report, charge_last)
 }
@@ -177,6 +187,14 @@ proptest! {
     #[test]
     fn all_late_ones_share_the_blame((count, steps) in programs()) {
         check(count, &steps, false)?;
+    }
+
+    /// Threads of a rank meet at barriers for all, or for some of them.
+    #[test]
+    fn threads_met_only_those_that_came((count, steps) in programs(), charge_last in any::<bool>()) {
+        let mut machine = threads::run(count, &steps, !charge_last);
+        let report = report(&mut machine, charge_last);
+        check_roots(&machine, &report, !charge_last)?;
     }
 
     /// With nothing changed, each call begins and ends as recorded.

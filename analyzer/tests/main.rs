@@ -1,0 +1,29 @@
+//! The analyzer's tests, in one executable: linking takes longer than most of them.
+
+mod call_tree;
+mod commands;
+mod compare;
+mod counters;
+mod events;
+mod export;
+mod filters;
+mod graphs;
+mod hostile;
+mod imbalance;
+mod in_calls;
+mod matching;
+mod patterns;
+mod per_rank;
+mod places;
+mod polling;
+mod promises;
+mod roots;
+mod serve;
+mod shares;
+mod support;
+mod threads;
+mod timeline;
+mod traffic;
+mod untrusted;
+mod whatif;
+mod whatif_roots;
