@@ -15,6 +15,10 @@ const RECORDS: u64 = 1 << 15;
 /// Least mean number of records of a location in a slab: every slab has a cost for each location,
 /// however short it is.
 const RECORDS_OF_LOCATION: u64 = 32;
+/// So many are better: what a location has is in no cache when its turn comes again. As long as records of
+/// all together take little memory.
+const BETTER_OF_LOCATION: u64 = 128;
+const LITTLE: u64 = 1 << 20;
 /// A thread that shares a slab of the search for root causes has so many times as much as one alone.
 const SHARED: u64 = 2;
 /// The same in the search for root causes: waits take several times the memory of their records.
@@ -22,7 +26,9 @@ const RECORDS_IN_SEARCH: u64 = 8;
 
 /// Number of records of an agent in a slab. Collective.
 pub fn size(job: &dyn Job, locations: usize) -> u64 {
-    let mut size = [locations as u64 * RECORDS_OF_LOCATION];
+    let locations = locations as u64;
+    let better = (locations * BETTER_OF_LOCATION).min(LITTLE);
+    let mut size = [better.max(locations * RECORDS_OF_LOCATION)];
     job.reduce_max(&mut size);
     RECORDS.max(size[0])
 }
