@@ -155,3 +155,44 @@ fn odd_counts_are_no_error() {
     let report = run(&["cycles"], &[[work, (10 * MS, MS, &[0])]]);
     assert_eq!(report.locations[0].counters.len(), 1);
 }
+
+/// Counters that took turns, and samples without room or a function, are told of all threads together.
+#[test]
+fn what_is_lost_is_said() {
+    let mut all = ranks(2);
+    for calls in &mut all {
+        let told = [
+            "counter_ran",
+            "cycles 0.497",
+            "samples_lost",
+            "17",
+            "samples_nowhere",
+            "3",
+        ];
+        for (id, text) in (7..).zip(told) {
+            let bytes = text.as_bytes().to_vec();
+            calls.define(Definition::String { id, bytes });
+        }
+        for key in [7, 9, 11] {
+            calls.define(Definition::Property {
+                key,
+                value: key + 1,
+            });
+        }
+        calls.call(1, init(), 0, MS);
+        calls.call(40, finalize(), MS, 2 * MS);
+    }
+    let report = analyze_by_agents(all, &AnalyzeOptions::default(), [None, None, None]);
+    let told = |id: &str| {
+        let rows = report.anomalies.iter().filter(|row| row.id == id);
+        rows.map(|row| row.count).collect::<Vec<_>>()
+    };
+    assert_eq!(told("counters_scaled"), [1, 1]);
+    assert_eq!(told("samples_lost"), [17, 17]);
+    assert_eq!(told("samples_nowhere"), [3, 3]);
+    let scaled = report
+        .anomalies
+        .iter()
+        .find(|row| row.id == "counters_scaled");
+    assert!(scaled.is_some_and(|row| row.detail.ends_with("cycles 0.497")));
+}

@@ -230,6 +230,24 @@ fn uneven_threads_are_told() {
     assert_eq!(ms, [16, 26, 10]);
 }
 
+/// A near miss: both compute as long until they meet, one of them with a call in between.
+#[test]
+fn calls_between_meetings_make_nobody_uneven() {
+    let mut all = threads(2);
+    let lock = (6, number::pthread_mutex_lock);
+    for at in [0, 1] {
+        let before = (5, number::omp_barrier);
+        call(&mut all[at], before, (5 << 24 | 7, 2), (2, 4));
+        if at == 1 {
+            call(&mut all[at], lock, (9, 0), (20, 20));
+        }
+        let barrier = (10, number::omp_barrier);
+        call(&mut all[at], barrier, (5 << 24 | 1, 2), (30, 30));
+    }
+    let report = report(all, 40);
+    assert_eq!(report.thread_imbalance, []);
+}
+
 /// A rank waits for another one whose first thread waits for its second: that is the root.
 #[test]
 fn chains_go_through_threads_and_ranks() {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Usage};
 use crate::runs::Outcome;
-use crate::table::{Table, median};
+use crate::table::Table;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -72,22 +72,7 @@ pub fn measure(options: &Options, outcome: &mut Outcome) -> Result<()> {
                 pairs.push((bench.run(false)?, bench.run(true)?));
             }
             let name = format!("{ranks} ranks, {name}");
-            let mut row = vec![name.clone()];
-            for (unit, of) in [
-                ("wall", (|usage| usage.wall_s) as fn(&Usage) -> f64),
-                ("processor", |usage| usage.cpu_s),
-            ] {
-                let alone: Vec<f64> = pairs.iter().map(|(alone, _)| of(alone)).collect();
-                let followed: Vec<f64> = pairs.iter().map(|(_, one)| of(one)).collect();
-                let ratios: Vec<f64> = pairs.iter().map(|(a, b)| of(b) / of(a)).collect();
-                row.push(format!("{:.2}", median(&alone)));
-                row.push(format!("{:.2}", median(&followed)));
-                row.push(format!("{:.3}", median(&ratios)));
-                outcome.raw.push((format!("{name}, {unit} s"), alone));
-                outcome
-                    .raw
-                    .push((format!("{name}, followed, {unit} s"), followed));
-            }
+            let row = outcome.pairs(&name, "followed", &pairs);
             table.row(row);
         }
         outcome.table(table);

@@ -22,6 +22,7 @@ pub mod micro;
 pub mod overlay;
 pub mod process;
 pub mod runs;
+pub mod sampling;
 pub mod scale;
 pub mod table;
 pub mod traces;

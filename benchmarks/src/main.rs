@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use laggard_benchmarks::runs::Outcome;
 use laggard_benchmarks::traces::Series;
 use laggard_benchmarks::{
-    analysis, bytes, calls, detection, exchange, follow, overlay, scale, zoom,
+    analysis, bytes, calls, detection, exchange, follow, overlay, sampling, scale, zoom,
 };
 use laggard_generator::Program;
 
@@ -49,6 +49,8 @@ enum What {
     Overlay(Overlay),
     /// What it costs a program to be followed
     Follow(Follow),
+    /// What samples cost real programs
+    Sampling(Sampling),
     /// How fast a trace can be looked at: its index, the first picture, parts of any length
     Zoom(Zoom),
     /// Everything that takes minutes: calls, bytes, analysis of small traces
@@ -74,6 +76,16 @@ struct Follow {
     /// Time steps of the program
     #[arg(long, default_value_t = 4000)]
     steps: u32,
+}
+
+#[derive(Debug, Args)]
+struct Sampling {
+    /// Pairs of runs
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Samples per second
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    hz: u32,
 }
 
 #[derive(Debug, Args)]
@@ -231,6 +243,15 @@ fn main() -> Result<ExitCode> {
             };
             follow::measure(&options, &mut outcome)?;
             "follow"
+        }
+        What::Sampling(options) => {
+            let options = sampling::Options {
+                rounds: options.rounds as usize,
+                hz: options.hz,
+                directory,
+            };
+            sampling::measure(&options, &mut outcome)?;
+            "sampling"
         }
         What::Zoom(options) => {
             let options = zoom::Options {

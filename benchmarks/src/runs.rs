@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use crate::machine;
-use crate::table::Table;
+use crate::process::Usage;
+use crate::table::{Table, median};
 
 /// Results of a measurement.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,26 @@ impl Outcome {
     pub fn table(&mut self, table: Table) {
         println!("{table}");
         self.tables.push(table);
+    }
+
+    /// A row about pairs of runs, alone and with another thing: wall time of both and its ratio, and the same of
+    /// processor time. Medians; keeps the values.
+    pub fn pairs(&mut self, name: &str, with: &str, pairs: &[(Usage, Usage)]) -> Vec<String> {
+        let mut row = vec![name.to_owned()];
+        for (unit, of) in [
+            ("wall", (|usage| usage.wall_s) as fn(&Usage) -> f64),
+            ("processor", |usage| usage.cpu_s),
+        ] {
+            let alone: Vec<f64> = pairs.iter().map(|(alone, _)| of(alone)).collect();
+            let other: Vec<f64> = pairs.iter().map(|(_, other)| of(other)).collect();
+            let ratios: Vec<f64> = pairs.iter().map(|(a, b)| of(b) / of(a)).collect();
+            row.push(format!("{:.2}", median(&alone)));
+            row.push(format!("{:.2}", median(&other)));
+            row.push(format!("{:.3}", median(&ratios)));
+            self.raw.push((format!("{name}, {unit} s"), alone));
+            self.raw.push((format!("{name}, {with}, {unit} s"), other));
+        }
+        row
     }
 
     /// Appends tables and values to `runs/DATE-WHAT.txt`; returns the path.

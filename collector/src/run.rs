@@ -25,7 +25,7 @@ use crate::presence;
 use crate::program;
 use crate::request;
 use crate::resolve;
-use crate::sampling::Wanted;
+use crate::sampling::{self, Wanted};
 use crate::steering;
 use crate::stream::Settings;
 use crate::sync::{self, Peers};
@@ -386,6 +386,7 @@ extern "C" fn library_loaded() {
     lookup::loaded();
     posix::loaded();
     threads::loaded();
+    sampling::loaded();
     clock::loaded();
     // SAFETY: the handler only stores to a static.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };

@@ -28,7 +28,7 @@ def main(path):
     counted = collections.defaultdict(list)
     colours = collections.defaultdict(set)
     problems = []
-    instants = 0
+    instants, samples = 0, collections.Counter()
     for packet in trace.packet:
         interned = packet.interned_data
         names.update((i.iid, i.name) for i in interned.event_names)
@@ -62,6 +62,7 @@ def main(path):
         if one.type == event.TYPE_INSTANT:
             # Samples are between calls.
             is_message = categories[one.category_iids[0]] == "message"
+            samples[tracks[parents[one.track_uuid]][1]] += not is_message
             instants += is_message
             if is_message and not open_slices[one.track_uuid]:
                 problems.append("something is received in no call")
@@ -123,6 +124,7 @@ def main(path):
             "flows": len(begins) - len(hops | of_path | started),
             "hops": collections.Counter(f"{begins[hop][1]} > {ends[hop][1]}" for hop in hops),
             "instants": instants,
+            "samples": samples,
             "flow_tracks": collections.Counter(
                 f"{begins[flow][1]} > {ends[flow][1]}"
                 for flow in begins.keys() - (hops | of_path | started)

@@ -18,6 +18,7 @@
 //! - [`round_trip`] compares findings of a trace with those of its archive, [`dump`] computes some
 //!   of a report anew from the calls, [`replayed`] compares a run with its replay, [`conserved`]
 //!   adds root causes up;
+//! - [`threads`] is what tests of programs with several threads look at;
 //! - [`process`] runs commands that cannot hang, [`attempts`] repeats tests that a busy machine
 //!   disturbed;
 //! - [`mpi`] knows compilers and launchers of Open MPI and MPICH, [`product`] the collector and the
@@ -90,4 +91,5 @@ pub mod replayed;
 pub mod report;
 pub mod round_trip;
 pub mod served;
+pub mod threads;
 pub mod tour;

@@ -120,7 +120,7 @@ fn without_hosts(text: &str) -> Value {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(object) => {
-                let of_hosts = ["host", "hosts", "crowd", "inter_node_s"];
+                let of_hosts = ["host", "hosts", "processors", "crowd", "inter_node_s"];
                 let of_replay = ["transfer", "serialization", "gain_s", "gain_percent"];
                 let others = ["agents", "hints", "advice"].into_iter().chain(of_replay);
                 for key in of_hosts.into_iter().chain(others) {

@@ -42,4 +42,5 @@ mod steering;
 mod structure;
 mod symbols;
 mod threads;
+mod threads_silent;
 mod whatif;

@@ -228,11 +228,14 @@ fn samples_of_a_pause_are_dropped() {
 /// Where a program does odd things, its results are the same as without samples.
 #[test]
 fn odd_programs_behave_as_ever() {
-    let bench = Bench::sharing("samples-odd");
+    let mut bench = Bench::sharing("samples-odd");
+    // What is odd is the recording.
+    bench.agents = &[1];
     let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
     let library = bench.library("processor/computing.c");
     for mode in [
-        "signals", "blocked", "fork", "exec", "cancel", "threads", "unload",
+        "signals", "blocked", "taken", "read", "fork", "exec", "cancel", "threads", "unload",
+        "made",
     ] {
         let words = [program.as_os_str(), OsStr::new(mode), library.as_os_str()];
         let plain = bench.plain(2, &words).run().expect_orderly();
@@ -242,13 +245,40 @@ fn odd_programs_behave_as_ever() {
                 .env("LAGGARD_SAMPLE_HZ", HZ)
                 .env("LAGGARD_SAMPLE_BY", way);
             assert_same(&plain, &run.run().expect_orderly());
-            bench.analyze_all(&bench.path("trace"));
+            let report = bench.analyze_all(&bench.path("trace"));
+            // Code that belongs to no file.
+            if mode == "made" && cfg!(target_arch = "x86_64") {
+                assert!(count(&report, "samples_nowhere") > 0, "{way}: {report}");
+            }
             fs::remove_dir_all(bench.path("trace")).expect("the trace goes");
         }
     }
 }
 
-/// Containers forbid the kernel's rings, and may forbid timers.
+/// How often the report says something odd.
+fn count(report: &str, id: &str) -> u64 {
+    let report: Value = serde_json::from_str(report).expect("JSON");
+    let rows = report["anomalies"].as_array().into_iter().flatten();
+    let rows = rows.filter(|row| row["id"] == id);
+    rows.filter_map(|row| row["count"].as_u64()).sum()
+}
+
+/// Nobody empties the kernel's rings in time.
+#[test]
+fn samples_that_find_no_room_are_counted() {
+    let bench = Bench::sharing("samples-starved");
+    let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
+    let words = [program.as_os_str(), OsStr::new("starved")];
+    let run = bench
+        .traced(1, &words, "trace")
+        .env("LAGGARD_SAMPLE_HZ", "10000");
+    let run = run.env("LAGGARD_SAMPLE_BY", "perf").run();
+    run.expect_orderly().expect_success();
+    let report = bench.analyze_all(&bench.path("trace"));
+    assert!(count(&report, "samples_lost") > 0, "{report}");
+}
+
+/// Containers forbid the kernel's rings, and may forbid timers. Where that ends a program, nothing is tried.
 #[test]
 fn what_is_forbidden_is_said() {
     let bench = Bench::sharing("samples-forbidden");
@@ -258,6 +288,7 @@ fn what_is_forbidden_is_said() {
         ("perf", "by signal"),
         ("timers", "by thread"),
         ("all", "not sampled"),
+        ("death", "by signal"),
     ] {
         let words = [&forbidding, Path::new(what), &program].map(AsRef::as_ref);
         let (_, trace) = traced(&bench, "best", &words, true);

@@ -1,136 +1,16 @@
 //! Threads of a rank that wait for each other: programs with known waits, and odd ones.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use laggard_tests::attack::assert_same;
-use laggard_tests::attempts::{self, Off, until_right};
+use laggard_tests::attempts::until_right;
 use laggard_tests::process;
-use laggard_tests::product::{Bench, Mpirun, TIMEOUT, difference, programs};
+use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::recorded::{check, mark, near};
-use laggard_tests::report::{Report, in_schedule_s, schema_violations};
+use laggard_tests::report::Report;
 use laggard_tests::round_trip;
+use laggard_tests::threads::{DELAY, FLAGS, ROUNDS, Run};
 use serde_json::Value;
-
-const FLAGS: &[&str] = &["-fopenmp", "-pthread"];
-const ROUNDS: f64 = 5.0;
-/// How late threads are in each round, s.
-const DELAY: f64 = 0.060;
-
-/// What is reported of a program with so many threads.
-struct Run {
-    report: Value,
-    dump: String,
-}
-
-impl Run {
-    fn of(source: &str, ranks: u32, threads: &str) -> Run {
-        let name = source.replace('.', "-");
-        let bench = Bench::sharing(&format!("threads-{name}"));
-        let program = bench.compile(&format!("threads/{source}"), FLAGS, &[]);
-        Run::recorded(&bench, &program, ranks, threads)
-    }
-
-    /// The same with LLVM's compiler and runtime.
-    fn by_clang(source: &str, ranks: u32, threads: &str) -> Run {
-        let bench = Bench::sharing(&format!("threads-clang-{}", source.replace('.', "-")));
-        let source = programs().join("threads").join(source);
-        let program = bench.path("by-clang");
-        let mut command = Command::new(bench.mpi.compiler(&source));
-        command.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
-        command
-            .env("OMPI_CXX", "clang++")
-            .env("MPICH_CXX", "clang++");
-        command.args(["-O1", "-g"]).args(FLAGS).arg(&source);
-        command.arg("-o").arg(&program);
-        let limit = Duration::from_secs(120);
-        process::run(&mut command, limit, &bench.path("clang")).expect_success();
-        Run::recorded(&bench, &program, ranks, threads)
-    }
-
-    fn recorded(bench: &Bench, program: &Path, ranks: u32, threads: &str) -> Run {
-        let words: [&OsStr; 1] = [program.as_os_str()];
-        let teams = [("OMP_NUM_THREADS", threads), ("OMP_WAIT_POLICY", "passive")];
-        let with = |run| {
-            teams
-                .iter()
-                .fold(run, |run: Mpirun<'_>, (key, value)| run.env(key, *value))
-        };
-        let plain = with(bench.plain(ranks, &words)).run().expect_orderly();
-        let traced = with(bench.traced(ranks, &words, "trace")).run();
-        assert_same(&plain, &traced.expect_orderly());
-        let trace = bench.path("trace");
-        let reports = [1, 2, 3].map(|agents| {
-            let path = bench.path(&format!("report-{agents}.json"));
-            let outcome = bench.analyze(&trace, agents, &path, &["-q"]);
-            outcome.expect_orderly().expect_success();
-            fs::read_to_string(&path).expect("a report")
-        });
-        for other in &reports[1..] {
-            assert_eq!(difference(&reports[0], other), None);
-        }
-        assert_eq!(schema_violations(&reports[0]), [""; 0]);
-        let report = in_schedule_s(&reports[0], attempts::scale());
-        Run {
-            report: serde_json::from_str(&report).expect("JSON"),
-            dump: bench.dump(&trace),
-        }
-    }
-
-    /// Time lost in a pattern, s.
-    fn lost(&self, pattern: &str) -> f64 {
-        self.report["metrics"][pattern]["total_s"]
-            .as_f64()
-            .unwrap_or(0.0)
-    }
-
-    /// The first finding of a pattern.
-    fn finding(&self, pattern: &str) -> &Value {
-        let mut found = self.report["bottlenecks"].as_array().into_iter().flatten();
-        found
-            .find(|found| found["pattern"] == pattern)
-            .unwrap_or(&Value::Null)
-    }
-
-    /// Whether a metric has this value, but for a tenth.
-    fn loses(&self, pattern: &str, expected: f64) -> Result<(), Off> {
-        let lost = self.lost(pattern);
-        check(
-            near(lost, expected, 0.1 * expected),
-            &(pattern, lost, expected),
-        )
-    }
-
-    /// Whether the parts of MPI and of threads multiply, and first threads are so long in MPI, s.
-    fn is_hybrid(&self, in_mpi: f64) -> Result<(), Off> {
-        let hybrid = &self.report["efficiency"]["hybrid"];
-        let of = |part: &str, name: &str| hybrid[part][name].as_f64().unwrap_or(f64::NAN);
-        let all = hybrid["parallel"].as_f64().unwrap_or(f64::NAN);
-        assert!(near(
-            of("mpi", "parallel") * of("threads", "parallel"),
-            all,
-            1e-5
-        ));
-        for part in ["mpi", "threads"] {
-            let product = of(part, "load_balance") * of(part, "communication");
-            assert!(near(product, of(part, "parallel"), 1e-5), "{hybrid}");
-        }
-        let locations = self.report["locations"].as_array().into_iter().flatten();
-        let first = locations.filter(|location| location["thread"] == 0);
-        let walls: Vec<f64> = first.filter_map(|one| one["wall_s"].as_f64()).collect();
-        let wall = walls.iter().copied().fold(0.0, f64::max);
-        let found = (1.0 - of("mpi", "parallel")) * wall * walls.len() as f64;
-        check(near(found, in_mpi, 0.15 * in_mpi), &(found, hybrid))
-    }
-
-    /// The first root cause.
-    fn root(&self) -> &Value {
-        &self.report["root_causes"][0]
-    }
-}
 
 /// A rank that waits for a rank whose threads wait for one of them: one chain.
 #[test]
@@ -350,8 +230,14 @@ fn tasks_are_charged_to_those_who_execute_them() {
 #[test]
 fn threads_of_other_languages_are_seen() {
     until_right("C++", |_| {
+        let source = "threads/cplusplus.cpp";
         let run = Run::of("cplusplus.cpp", 1, "1");
-        run.loses("wait_on_signal", ROUNDS * DELAY)
+        run.loses("wait_on_signal", ROUNDS * DELAY)?;
+        // The program's lines, not those of C++'s headers.
+        let found = run.finding("wait_on_signal");
+        check(found["location"]["line"] == mark(source, "wait"), found)?;
+        let cause = &found["causes"][0];
+        check(cause["location"]["line"] == mark(source, "signal"), cause)
     });
     until_right("Fortran", |_| {
         let run = Run::of("fortran.f90", 1, "2");
@@ -527,6 +413,14 @@ fn threads_that_wait_by_other_means_are_seen() {
                 .is_some_and(|line| **line == mark(source, "join")),
             &lines,
         )?;
+        // Places are the program's, not those of C++'s headers.
+        let places = run.report["bottlenecks"].as_array().into_iter().flatten();
+        let places: Vec<String> = places
+            .filter(|found| found["operation"] == "futex_wait")
+            .map(|found| found["location"]["file"].to_string())
+            .collect();
+        let is_own = |file: &String| file.contains("modern.cpp");
+        check(!places.is_empty() && places.iter().all(is_own), &places)?;
         // The late threads are the roots, though they became known when they let others go on.
         let roots = run.report["root_causes"].as_array().into_iter().flatten();
         let of_others =

@@ -8,6 +8,7 @@
 mod helper;
 mod perf;
 mod store;
+mod taken;
 mod timer;
 
 use std::io;
@@ -21,6 +22,7 @@ use helper::Watch;
 use perf::Ring;
 pub use store::Sample;
 use store::Store;
+pub use taken::loaded;
 use timer::{Source, Timer};
 
 /// What is wanted.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::helper::{self, Watch};
 use super::store::{STACK, Store};
+use super::taken;
 use crate::clock;
 use crate::thread::{UNRECORDED, slot};
 
@@ -38,6 +39,9 @@ struct Target {
     /// Periods that the helper's signal on its way stands for; 0: there is none.
     periods: AtomicU32,
 }
+
+/// Where all targets are.
+static ALL: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// Targets without a thread.
 static FREE: Mutex<Vec<&'static AtomicPtr<Target>>> = Mutex::new(Vec::new());
@@ -271,7 +275,7 @@ impl Timer {
 
     /// Ends the signals if the program has set a handler of its own for them.
     pub fn stop_unless_ours(&self) {
-        if !is_ours(SIGNAL.load(Ordering::Relaxed)) {
+        if !is_handled(SIGNAL.load(Ordering::Relaxed)) {
             self.source.stop();
         }
     }
@@ -375,7 +379,39 @@ fn target() -> Option<&'static AtomicPtr<Target>> {
         thread: AtomicI32::new(0),
         periods: AtomicU32::new(0),
     });
-    Some(Box::leak(Box::new(AtomicPtr::new(Box::into_raw(target)))))
+    let target = Box::leak(Box::new(AtomicPtr::new(Box::into_raw(target))));
+    ALL.lock()
+        .ok()?
+        .push(ptr::from_ref(target).expose_provenance());
+    Some(target)
+}
+
+/// The signal in use, if there is one and the program has not taken it since.
+pub fn chosen() -> Option<i32> {
+    let signal = SIGNAL.load(Ordering::Relaxed);
+    (signal != 0 && is_handled(signal)).then_some(signal)
+}
+
+/// Whether it was a source of ours that sent a signal.
+pub fn is_ours(info: &libc::siginfo_t) -> bool {
+    let is_such = info.si_signo == SIGNAL.load(Ordering::Relaxed);
+    if !is_such || !matches!(info.si_code, libc::SI_TIMER | OF_HELPER) {
+        return false;
+    }
+    // SAFETY: information about a timer, or what the helper sends, has a value.
+    let target = unsafe { info.si_value() }.sival_ptr.addr();
+    let all = ALL.lock();
+    let is_known = all.is_ok_and(|all| all.contains(&target));
+    if is_known && info.si_code == OF_HELPER {
+        let target = ptr::with_exposed_provenance::<AtomicPtr<Target>>(target);
+        // SAFETY: a target, which is never freed.
+        unsafe {
+            (*(*target).load(Ordering::Relaxed))
+                .periods
+                .store(0, Ordering::Relaxed)
+        };
+    }
+    is_known
 }
 
 fn give_back(target: &'static AtomicPtr<Target>) {
@@ -390,14 +426,15 @@ fn signal() -> io::Result<i32> {
     let _one = CHOOSING.lock();
     let known = SIGNAL.load(Ordering::Relaxed);
     if known != 0 {
-        return match is_ours(known) {
+        return match is_handled(known) {
             true => Ok(known),
             false => Err(io::Error::other("the program uses the signal")),
         };
     }
     let last = libc::SIGRTMAX() - BELOW_LAST;
     let mut candidates = (libc::SIGRTMIN()..=last).rev().take(TRIES as usize);
-    let free = candidates.find(|&signal| action(signal).is_some_and(|now| now == libc::SIG_DFL));
+    let is_unused = |signal| action(signal).is_some_and(|now| now == libc::SIG_DFL);
+    let free = candidates.find(|&signal| is_unused(signal) && !taken::is_read(signal));
     let signal = free.ok_or_else(|| io::Error::other("the program uses all signals"))?;
     // SAFETY: a valid action of a signal that has none.
     unsafe {
@@ -423,7 +460,8 @@ fn action(signal: i32) -> Option<usize> {
     }
 }
 
-fn is_ours(signal: i32) -> bool {
+/// Whether our handler is that of a signal.
+fn is_handled(signal: i32) -> bool {
     action(signal) == Some(on_time as Handler as usize)
 }
 

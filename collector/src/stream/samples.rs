@@ -16,6 +16,8 @@ pub struct Samples {
     pending: Taken,
     /// Of the stretch before the looks that are not in the trace yet.
     before_looks: Taken,
+    /// How many were in code that belongs to no file.
+    nowhere: u64,
 }
 
 /// Samples that are not in the trace yet.
@@ -95,6 +97,7 @@ impl Stream {
         let Some(Samples {
             sampler: Some(sampler),
             pending,
+            nowhere,
             ..
         }) = self.samples.as_deref_mut()
         else {
@@ -103,6 +106,7 @@ impl Stream {
         let (tracer, depth) = (&mut self.tracer, self.depth);
         sampler.take(since, |sample, ticks| {
             let path = tracer.capture_moment(&sample.moment(), depth.max(1));
+            *nowhere += u64::from(path.0 == 0);
             pending.add(path.0, ticks);
             pending.moments.push((path.0, sample.time));
         });
@@ -161,9 +165,15 @@ impl Stream {
         };
         let number = |number: u64| number.to_string().into_bytes();
         self.properties(&[("samples", number(sampler.told))]);
-        let lost = sampler.lost();
-        if lost > 0 {
-            self.properties(&[("samples_lost", number(lost))]);
+        let nowhere = self.samples.as_ref().map_or(0, |samples| samples.nowhere);
+        // One of many may be anywhere.
+        for (key, count, least) in [
+            ("samples_lost", sampler.lost(), 1),
+            ("samples_nowhere", nowhere, 1 + sampler.told / 100),
+        ] {
+            if count >= least {
+                self.properties(&[(key, number(count))]);
+            }
         }
     }
 }

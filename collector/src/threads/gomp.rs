@@ -1,6 +1,4 @@
 //! Entry points of GCC's OpenMP runtime, which LLVM's has for programs of GCC, too.
-//!
-//! *Not in the list.* `GOMP_parallel_reductions`: the runtime reads what the function is given.
 
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 
@@ -42,6 +40,16 @@ pub mod runtime {
     }
 }
 
+/// What the runtime is given in place of the data of a region.
+#[repr(C)]
+pub struct Part {
+    /// Where the runtime finds the data's reductions itself: they begin with their address.
+    reductions: usize,
+    /// The region, and its data.
+    pub function: Function,
+    pub data: *mut c_void,
+}
+
 /// Functions that fork a team.
 macro_rules! forks {
     ($($name:ident ($($p:ident: $t:ty),*);)*) => {$(
@@ -53,7 +61,7 @@ macro_rules! forks {
             // SAFETY: passes the caller's arguments to the function it called, and one in place
             // of the region's that calls that.
             unsafe {
-                fork(site, (function, data), |function, data| {
+                fork(site, Part { reductions: 0, function, data }, |function, data| {
                     NEXT.get()(function, data, $($p),*);
                 });
             }
@@ -80,6 +88,31 @@ forks! {
     GOMP_parallel_loop_maybe_nonmonotonic_runtime(
         threads: c_uint, start: c_long, end: c_long, step: c_long, flags: c_uint);
     GOMP_parallel_sections(threads: c_uint, count: c_uint, flags: c_uint);
+}
+
+/// The same where tasks take part in the region's reductions.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn GOMP_parallel_reductions(
+    function: Function,
+    data: *mut c_void,
+    threads: c_uint,
+    flags: c_uint,
+) -> c_uint {
+    type Real = unsafe extern "C-unwind" fn(Function, *mut c_void, c_uint, c_uint) -> c_uint;
+    static NEXT: Slot<Real> = Slot::within("GOMP_parallel_reductions\0", RUNTIMES);
+    let site = laggard_callpath::call_site!();
+    // SAFETY: as above; the data begin with the address of the reductions.
+    unsafe {
+        let reductions = *data.cast::<usize>();
+        let part = Part {
+            reductions,
+            function,
+            data,
+        };
+        fork(site, part, |function, data| {
+            NEXT.get()(function, data, threads, flags)
+        })
+    }
 }
 
 /// Functions in which the team meets.
@@ -124,6 +157,17 @@ unsafe extern "C-unwind" fn GOMP_single_copy_end(data: *mut c_void) {
     let site = laggard_callpath::call_site!();
     // SAFETY: passes the caller's argument to the function it called.
     barrier(site, number::omp_barrier, || unsafe { NEXT.get()(data) });
+}
+
+/// The end of a loop or of sections with reductions of tasks, unless the region was cancelled.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn GOMP_workshare_task_reduction_unregister(cancelled: bool) {
+    static NEXT: Slot<unsafe extern "C-unwind" fn(bool)> =
+        Slot::within("GOMP_workshare_task_reduction_unregister\0", RUNTIMES);
+    let site = laggard_callpath::call_site!();
+    // SAFETY: passes the caller's argument to the function it called.
+    let wait = || unsafe { NEXT.get()(cancelled) };
+    barrier_if(site, number::omp_loop_end, wait, |_| !cancelled);
 }
 
 /// A task. Runtimes before the program's have fewer arguments, and do not look at the others.
@@ -372,4 +416,69 @@ ordered_loops! {
     GOMP_loop_ull_ordered_dynamic_next u64;
     GOMP_loop_ull_ordered_guided_next u64;
     GOMP_loop_ull_ordered_runtime_next u64;
+}
+
+/// Iterations that depend on others: waits for one, by its numbers in the loops around it. There are as many arguments
+/// as loops; whatever is on the stack is passed on.
+macro_rules! sinks {
+    ($($name:ident $bound:ty;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name(
+            first: $bound,
+            a: $bound, b: $bound, c: $bound, d: $bound, e: $bound, f: $bound, g: $bound, h: $bound,
+        ) {
+            type Real = unsafe extern "C-unwind" fn(
+                $bound,
+                $bound, $bound, $bound, $bound, $bound, $bound, $bound, $bound,
+            );
+            static NEXT: Slot<Real> = Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let (site, next) = (laggard_callpath::call_site!(), NEXT.get());
+            // SAFETY: passes the caller's arguments to the function it called.
+            let wait = || unsafe { next(first, a, b, c, d, e, f, g, h) };
+            ordered::sink(site, first as u64, wait);
+        }
+    )*};
+}
+
+sinks! {
+    GOMP_doacross_wait c_long;
+    GOMP_doacross_ull_wait u64;
+}
+
+/// Says that an iteration is done, by its numbers.
+macro_rules! sources {
+    ($($name:ident $bound:ty;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name(numbers: *const $bound) {
+            static NEXT: Slot<unsafe extern "C-unwind" fn(*const $bound)> =
+                Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let site = laggard_callpath::call_site!();
+            // SAFETY: the caller's numbers, at least one, which are passed to the function it called.
+            unsafe { ordered::source(site, *numbers as u64, || NEXT.get()(numbers)) };
+        }
+    )*};
+}
+
+sources! {
+    GOMP_doacross_post c_long;
+    GOMP_doacross_ull_post u64;
+}
+
+/// The same of LLVM's programs: the runtime tells of them only when they are over.
+macro_rules! told_late {
+    ($($name:ident $does:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name(source: *mut c_void, thread: c_int, numbers: *const i64) {
+            type Real = unsafe extern "C-unwind" fn(*mut c_void, c_int, *const i64);
+            static NEXT: Slot<Real> = Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
+            let (site, next) = (laggard_callpath::call_site!(), NEXT.get());
+            // SAFETY: as above.
+            unsafe { ordered::$does(site, *numbers as u64, || next(source, thread, numbers)) };
+        }
+    )*};
+}
+
+told_late! {
+    __kmpc_doacross_wait sink;
+    __kmpc_doacross_post source;
 }

@@ -4,8 +4,9 @@
 //! The runtime looks for a tool when it begins, mostly before MPI does. Its callbacks return at once
 //! unless something is recorded.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use laggard_trace::calls::number;
@@ -14,6 +15,7 @@ use super::gomp::runtime;
 use super::tasks::told::Known;
 use super::{Place, left_out, locks, ordered, tasks, team};
 use crate::clock;
+use crate::log::warning;
 use crate::lookup;
 use crate::options;
 
@@ -70,23 +72,32 @@ const TEST_NEST_LOCK: c_int = 4;
 const CRITICAL: c_int = 5;
 const ORDERED: c_int = 7;
 
-/// Where the runtime finds a tool. A tool of the program itself goes first.
+type Start = unsafe extern "C" fn(c_uint, *const c_char) -> *mut c_void;
+
+/// Where the runtime finds a tool. It has one: a tool of the program or of the user goes first.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) -> *mut c_void {
-    type Start = unsafe extern "C" fn(c_uint, *const c_char) -> *mut c_void;
-    // SAFETY: a lookup by name of a function with this type, and its call.
-    unsafe {
-        let next = lookup::real()(libc::RTLD_NEXT, c"ompt_start_tool".as_ptr());
-        if !next.is_null() {
-            let next: Start = std::mem::transmute(next);
-            let tool = next(version, runtime);
-            if !tool.is_null() {
-                return tool;
+    let start = |library: *mut c_void| {
+        // SAFETY: a lookup by name of a function with this type, and its call.
+        unsafe {
+            let found = lookup::real()(library, c"ompt_start_tool".as_ptr());
+            match found.is_null() {
+                true => found,
+                false => std::mem::transmute::<*mut c_void, Start>(found)(version, runtime),
             }
         }
-    }
+    };
+    let tool = start(libc::RTLD_NEXT);
     if !options::wants_threads() {
-        return std::ptr::null_mut();
+        return tool;
+    }
+    let tool = match tool.is_null() {
+        true => named(start),
+        false => tool,
+    };
+    if !tool.is_null() {
+        warning!("an OpenMP runtime has another tool: how its threads wait is not recorded");
+        return tool;
     }
     // Lives as long as the process.
     Box::into_raw(Box::new(Tool {
@@ -95,6 +106,30 @@ unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) ->
         data: Data { value: 0 },
     }))
     .cast()
+}
+
+/// The tool of the first library that the user names and that has one for this runtime: the runtime itself looks there
+/// only if it has found none.
+fn named(start: impl Fn(*mut c_void) -> *mut c_void) -> *mut c_void {
+    let libraries = std::env::var_os("OMP_TOOL_LIBRARIES").unwrap_or_default();
+    let libraries = libraries.as_bytes().split(|&byte| byte == b':');
+    for name in libraries.filter(|name| !name.is_empty()) {
+        let Ok(name) = CString::new(name) else {
+            continue;
+        };
+        // SAFETY: as the runtime does.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) };
+        if library.is_null() {
+            continue;
+        }
+        let tool = start(library);
+        if !tool.is_null() {
+            return tool;
+        }
+        // SAFETY: opened above, and not in use.
+        unsafe { libc::dlclose(library) };
+    }
+    std::ptr::null_mut()
 }
 
 unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int {

@@ -1,7 +1,8 @@
 //! Ordered regions of OpenMP loops: threads go through them in the order of iterations.
 //!
 //! Nothing tells whether it is a thread's turn already: its wait is a record if it lasts. While it does,
-//! the turn is noted as awaited, and who passes it on gets a record, too.
+//! the turn is noted as awaited, and who passes it on gets a record, too. Iterations that depend on others (`depend`) wait
+//! for each by its number instead.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use laggard_trace::calls::number;
 
 use super::locks::{self, is_awaited};
 use super::team::in_team;
-use super::{Place, What, ompt};
+use super::{Place, Waiter, What, ompt};
 use crate::clock;
 
 /// Shorter waits have no record.
@@ -33,15 +34,22 @@ pub fn has(site: CallSite, place: Place) {
     let Some(waiter) = in_team(site) else {
         return;
     };
-    let leave = clock::now();
     let membership = waiter.membership();
     let enter = std::mem::take(&mut membership.ordered);
-    if enter != 0 && leave.saturating_sub(enter) >= clock::ticks(LEAST) {
+    if enter != 0 {
+        record(&waiter, place, (enter, membership.turns()));
+    }
+}
+
+/// Records a wait for `key` since `enter`, ticks, that is over now, if it has lasted.
+fn record(waiter: &Waiter, place: Place, (enter, key): (u64, u64)) {
+    let leave = clock::now();
+    if leave.saturating_sub(enter) >= clock::ticks(LEAST) {
         let what = What {
             number: number::omp_ordered,
             place,
             parameter: 0,
-            key: membership.turns(),
+            key,
         };
         waiter.record(&what, (enter, leave));
     }
@@ -55,6 +63,30 @@ pub fn passes_on(site: CallSite) -> Option<u64> {
         locks::awaits_no_more(turns);
     }
     is_awaited(turns).then_some(turns)
+}
+
+/// The calling thread waits, by `wait`, for an iteration with this number in the outermost loop.
+pub fn sink(site: CallSite, number: u64, wait: impl FnOnce()) {
+    let Some(waiter) = in_team(site) else {
+        return wait();
+    };
+    let key = waiter.membership().iteration(number);
+    locks::awaits(key);
+    let enter = waiter.enter(|_, _| ());
+    wait();
+    locks::awaits_no_more(key);
+    record(&waiter, Place::Call(site), (enter, key));
+}
+
+/// It says, by `post`, that such an iteration is done.
+pub fn source(site: CallSite, number: u64, post: impl FnOnce()) {
+    let key = in_team(site).map(|waiter| waiter.membership().iteration(number));
+    let Some(key) = key.filter(|&key| is_awaited(key)) else {
+        return post();
+    };
+    let enter = clock::now();
+    post();
+    passed_on(site, Place::Call(site), (key, enter));
 }
 
 /// It has passed on this turn since `enter`, ticks, since others waited for it.

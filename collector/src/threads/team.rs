@@ -15,7 +15,7 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::births::born;
-use super::gomp::runtime;
+use super::gomp::{Part, runtime};
 use super::{Place, Waiter, What, is_paused, ompt, signals};
 use crate::clock;
 use crate::stream::Stream;
@@ -155,6 +155,12 @@ impl Membership {
         key(self.team.id, TURNS)
     }
 
+    /// What its team's iterations with this number in the outermost loop are known by, where others depend on them.
+    pub(super) fn iteration(&self, number: u64) -> u64 {
+        // Far from the other keys, and from addresses.
+        1 << 63 | (self.team.id << 40).wrapping_add(number) & (u64::MAX >> 1)
+    }
+
     /// The task that it executes.
     pub(super) fn task(&self) -> u64 {
         match self.current {
@@ -291,9 +297,9 @@ fn idles(stream: &mut Stream, function: u64, team: u64, (since, now): (u64, u64)
 const UNKNOWN: u64 = u64::MAX;
 
 /// A region under way, on the stack of the thread that forked it.
+#[repr(C)]
 struct Region {
-    function: Function,
-    data: *mut c_void,
+    part: Part,
     /// Number of its team.
     id: u64,
     forker: *mut Thread,
@@ -307,11 +313,11 @@ struct Region {
 
 /// Runs a region: `run` gets the function and the data that every thread of the team calls.
 #[inline(always)]
-pub unsafe fn fork(
+pub unsafe fn fork<T>(
     site: CallSite,
-    (function, data): (Function, *mut c_void),
-    run: impl FnOnce(Function, *mut c_void),
-) {
+    part: Part,
+    run: impl FnOnce(Function, *mut c_void) -> T,
+) -> T {
     static IS_ASKED: AtomicBool = AtomicBool::new(false);
     if !IS_ASKED.load(Ordering::Relaxed) {
         IS_ASKED.store(true, Ordering::Relaxed);
@@ -322,22 +328,20 @@ pub unsafe fn fork(
         if let Some(waiter) = Waiter::goes_on(site) {
             waiter.membership().called_from = site.ra;
         }
-        return run(function, data);
+        return run(part.function, part.data);
     }
     let Some(waiter) = Waiter::begin(site) else {
         let Some(waiter) = Waiter::goes_on(site) else {
-            return run(function, data);
+            return run(part.function, part.data);
         };
         let outer = std::mem::take(&mut waiter.membership().team);
-        let part = (function, data);
-        run(unknown, (&raw const part).cast_mut().cast());
+        let result = run(unknown, (&raw const part).cast_mut().cast());
         waiter.membership().team = outer;
-        return;
+        return result;
     };
     let outer = waiter.membership().team;
     let mut region = Region {
-        function,
-        data,
+        part,
         id: TEAMS.fetch_add(1, Ordering::Relaxed) + 1,
         forker: waiter.thread,
         site,
@@ -346,7 +350,7 @@ pub unsafe fn fork(
         ended: 0,
     };
     let shared = &raw mut region;
-    run(member, shared.cast());
+    let result = run(member, shared.cast());
     // SAFETY: the region is on this stack, and all others have left it.
     let region = unsafe { &*shared };
     waiter.membership().team = outer;
@@ -354,10 +358,11 @@ pub unsafe fn fork(
     if region.team.size > 1 {
         let now = clock::now();
         Over::note(region.id, now);
-        let place = Place::Code(region.function as usize as u64);
+        let place = Place::Code(region.part.function as usize as u64);
         let what = region.team.meeting(number::omp_parallel_end, place, JOIN);
         waiter.record(&what, (region.ended, now));
     }
+    result
 }
 
 /// Stands in for the function of a region.
@@ -367,7 +372,7 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
     // SAFETY: the region lasts until all threads have left its function. Each reads what was
     // there before; only the forking thread writes.
     unsafe {
-        let (function, data) = ((*region).function, (*region).data);
+        let Part { function, data, .. } = (*region).part;
         if *slot() == (*region).forker {
             forker(&mut *region);
             function(data);
@@ -407,7 +412,7 @@ unsafe extern "C-unwind" fn unknown(part: *mut c_void) {
     // SAFETY: function and data are on the stack of the thread that forked the team, which lasts until
     // all have left.
     unsafe {
-        let (function, data) = part.cast::<(Function, *mut c_void)>().read();
+        let Part { function, data, .. } = part.cast::<Part>().read();
         function(data);
     }
     ends_unknown(site);

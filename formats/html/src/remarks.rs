@@ -1,7 +1,7 @@
 //! Anomalies of the run, and the making of the report.
 
 use laggard_report::units::{count, duration, plural, size};
-use laggard_report::{Report, words};
+use laggard_report::{HostProcessors, Report, words};
 use maud::{Markup, html};
 
 use crate::text::{amount, name, sentence};
@@ -62,16 +62,7 @@ pub fn anomalies(report: &Report) -> Markup {
 /// Run, settings and analysis in figures.
 pub fn about(report: &Report) -> Markup {
     let (run, settings, agents) = (&report.run, &report.settings, &report.agents);
-    let hosts: Vec<String> = run
-        .hosts
-        .iter()
-        .take(HOSTS)
-        .map(|host| name(host))
-        .collect();
-    let mut hosts = hosts.join(", ");
-    if run.hosts.len() > HOSTS {
-        hosts.push_str(&format!(" and {} more", run.hosts.len() - HOSTS));
-    }
+    let hosts = named(&run.hosts);
     let measured = match settings.all {
         true => "every call was measured".to_owned(),
         false => format!(
@@ -88,6 +79,9 @@ pub fn about(report: &Report) -> Markup {
                     tbody {
                         (line("Program", &sentence(&run.program)))
                         (line("Hosts", &hosts))
+                        @if !run.processors.is_empty() {
+                            (line("Cores", &cores(&run.processors)))
+                        }
                         @if let Some(library) = &run.mpi_library { (line("MPI", &sentence(library))) }
                         (line("Models", &sentence(&run.models.join(", "))))
                         (line("Trace", &format!(
@@ -117,6 +111,39 @@ pub fn about(report: &Report) -> Markup {
             }
         }
     }
+}
+
+/// Names, the first of many.
+fn named(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(HOSTS).map(|text| name(text)).collect();
+    let more = match names.len() > HOSTS {
+        true => format!(" and {} more", names.len() - HOSTS),
+        false => String::new(),
+    };
+    shown.join(", ") + &more
+}
+
+/// `n1, n2: 4 for 2 ranks on each (processors 0-3, no more than 2 at a time)`.
+fn cores(alike: &[HostProcessors]) -> String {
+    let rows = alike.iter().take(HOSTS).map(|row| {
+        let quota = row
+            .quota
+            .map(|most| format!(", no more than {most} at a time"));
+        format!(
+            "{}: {} for {}{} (processors {}{})",
+            named(&row.hosts),
+            row.cores,
+            plural(row.ranks.into(), "rank"),
+            if row.hosts.len() > 1 { " on each" } else { "" },
+            named(&row.affinities),
+            quota.unwrap_or_default()
+        )
+    });
+    let mut rows = rows.collect::<Vec<_>>().join("; ");
+    if alike.len() > HOSTS {
+        rows.push_str(&format!("; and {} more kinds", alike.len() - HOSTS));
+    }
+    rows
 }
 
 /// A moment in Unix time: `2026-11-22 09:03 UTC`.

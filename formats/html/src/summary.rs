@@ -97,6 +97,9 @@ fn time(report: &Report) -> Markup {
             @if let Some(text) = words::start_and_end(report) {
                 figcaption { (sentence(&text)) "." }
             }
+            @if let Some(text) = words::cores(report) {
+                figcaption { (sentence(&text)) "." }
+            }
             @if let Some(text) = words::moved(report) {
                 figcaption { "Moved: " (text) "." }
             }

@@ -36,6 +36,9 @@ pub struct Run {
     /// were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_violations: Option<ClockViolations>,
+    /// What ranks may use of their hosts, hosts that are alike together; empty if that is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processors: Vec<HostProcessors>,
     /// The most crowded host, if ranks or their threads share processors: they wait for these, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crowd: Option<Crowd>,
@@ -191,6 +194,24 @@ pub struct Phase {
     /// Room that temporary files of all agents took at most, until the end of the phase.
     #[serde(default)]
     pub temporary_bytes: u64,
+}
+
+/// The processors of hosts that are alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostProcessors {
+    /// Their names, sorted.
+    pub hosts: Vec<String>,
+    /// Ranks on each.
+    pub ranks: u32,
+    /// Their first threads, and further ones of OpenMP teams.
+    pub threads: u32,
+    /// Processors that these may use on each, no more than the quota.
+    pub cores: u32,
+    /// Lists of the processors that a rank may run on, as `0-3,8`, each list once.
+    pub affinities: Vec<String>,
+    /// The least number of processors that a quota allows a rank at a time, if there is a quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<u32>,
 }
 
 /// A host on which ranks and their threads share processors.

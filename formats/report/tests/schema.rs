@@ -75,6 +75,7 @@ fn least_report_is_valid() {
     report.run.mpi_library = None;
     report.run.clock_error_s = None;
     report.run.clock_violations = None;
+    report.run.processors.clear();
     report.agents.phases.clear();
     report.agents.peak_memory_bytes = None;
     report.locations.clear();

@@ -393,6 +393,32 @@ fn the_headline_is_about_waiting_for_somebody() {
     );
 }
 
+/// Much waiting for those without a processor is told in one line, whether ranks share cores or others have them.
+#[test]
+fn waiting_for_processors_is_told_once() {
+    let mut report = example();
+    let told = |report: &Report| {
+        words(report)
+            .matches("the waiting starts with a rank")
+            .count()
+    };
+    assert_eq!(told(&report), 0);
+    report.root_causes.as_mut().unwrap()[1].activity = "preempted".to_owned();
+    assert_eq!(told(&report), 1);
+    assert!(words(&report).contains("rank whose processor others have"));
+    report.run.crowd = Some(laggard_report::Crowd {
+        ranks: 4,
+        threads: 4,
+        cores: 2,
+        hosts: 1,
+    });
+    assert_eq!(told(&report), 1);
+    assert!(words(&report).contains("rank that has none; gains suppose a core for each"));
+    report.root_causes.as_mut().unwrap()[1].severity_s = 0.01;
+    assert_eq!(told(&report), 0);
+    assert!(words(&report).contains("ranks wait for these, too"));
+}
+
 #[test]
 fn the_largest_consumer_is_in_the_headline() {
     let mut report = without_roots();

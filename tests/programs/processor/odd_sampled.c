@@ -1,12 +1,16 @@
 /* What a sampler must not disturb, by the first argument. The output tells what the program saw. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -93,6 +97,103 @@ static void child_executes(void)
     _exit(1);
 }
 
+static sigset_t all_signals(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    return all;
+}
+
+/* All signals are blocked, and are taken one by one: there are no others than those that the program sends itself. */
+static void take_signals(void)
+{
+    sigset_t all = all_signals(), pending;
+    struct timespec short_while = {0, 2000000};
+    int taken, found = 0;
+    siginfo_t info;
+    meet(50);
+    printf("%d: timed out %d\n", rank, sigtimedwait(&all, &info, &short_while));
+    work(20);
+    sigpending(&pending);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+        found += sigismember(&pending, signal);
+    printf("%d: %d pending\n", rank, found);
+    raise(SIGUSR1);
+    work(20);
+    sigwait(&all, &taken);
+    printf("%d: taken %d\n", rank, taken == SIGUSR1);
+    raise(SIGUSR2);
+    work(20);
+    printf("%d: told %d\n", rank, sigwaitinfo(&all, &info) == SIGUSR2 && info.si_signo == SIGUSR2);
+    sigemptyset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+/* The same by a descriptor. */
+static void read_signals(void)
+{
+    sigset_t all = all_signals();
+    int file = signalfd(-1, &all, SFD_NONBLOCK);
+    struct signalfd_siginfo info;
+    meet(50);
+    printf("%d: read %d\n", rank, (int)read(file, &info, sizeof info));
+    raise(SIGUSR1);
+    work(20);
+    int size = (int)read(file, &info, sizeof info);
+    printf("%d: read %d\n", rank, size == sizeof info && info.ssi_signo == SIGUSR1);
+    close(file);
+    sigemptyset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+/* Code that the program makes, without tables for unwinding, and without frame pointers. */
+static void run_made_code(void)
+{
+#ifdef __x86_64__
+    static const unsigned char code[] = {
+        0x55,                         /* push rbp */
+        0x48, 0x83, 0xec, 0x40,       /* sub rsp, 64 */
+        0x31, 0xed,                   /* xor ebp, ebp */
+        0x48, 0x89, 0xf8,             /* mov rax, rdi */
+        0x48, 0xff, 0xc5,             /* inc rbp */
+        0x48, 0xff, 0xc8,             /* dec rax */
+        0x75, 0xf8,                   /* jnz to inc rbp */
+        0x89, 0xe8,                   /* mov eax, ebp */
+        0x48, 0x83, 0xc4, 0x40,       /* add rsp, 64 */
+        0x5d,                         /* pop rbp */
+        0xc3,                         /* ret */
+    };
+    int access = PROT_READ | PROT_WRITE | PROT_EXEC;
+    void *made = mmap(NULL, 4096, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(made, code, sizeof code);
+    int (*run)(long) = (int (*)(long))made;
+    for (int n = 0; n < 5; n++) {
+        printf("%d: made %d\n", rank, run(30000000));
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    munmap(made, 4096);
+#endif
+}
+
+/* One processor for all threads of the process, and no time on it for those of a sampler while another one computes. */
+static void starve_others(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        pid_t number = atoi(task->d_name);
+        if (number <= 0)
+            continue;
+        sched_setaffinity(number, sizeof one, &one);
+        if (number != getpid())
+            sched_setscheduler(number, SCHED_IDLE, &(struct sched_param){0});
+    }
+    closedir(tasks);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -116,6 +217,15 @@ int main(int argc, char **argv)
         sigemptyset(&all);
         sigprocmask(SIG_SETMASK, &all, NULL);
         meet(50);
+    } else if (strcmp(what, "taken") == 0) {
+        take_signals();
+    } else if (strcmp(what, "read") == 0) {
+        read_signals();
+    } else if (strcmp(what, "starved") == 0) {
+        starve_others();
+        meet(300);
+    } else if (strcmp(what, "made") == 0) {
+        run_made_code();
     } else if (strcmp(what, "fork") == 0) {
         in_child(child_works);
         in_child(child_executes);

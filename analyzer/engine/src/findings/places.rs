@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
 use crate::judge::profile::Profiled;
-use crate::symbols::{Line, Symbols, callers, source_location, told_by};
+use crate::symbols::{Line, Origin, Symbols, callers, source_location, told_by};
 
 /// One frame of a call path, as sent between agents.
 #[derive(Clone, Serialize, Deserialize)]
@@ -250,8 +250,13 @@ impl Places {
     /// is the function then.
     pub fn of_function(&mut self, key: PathKey) -> SourceLocation {
         let mut place = self.of(key);
-        if let Some((region, _)) = self.lines(key).first().filter(|(line, _)| line.is_region()) {
-            place.function.clone_from(&region.function);
+        match self.lines(key).into_iter().next() {
+            Some((region, _)) if region.is_region() => place.function = region.function,
+            // A function of C++'s standard library is one, too.
+            Some((line, _)) if Origin::of(&line) == Origin::Header => {
+                (place.file, place.line, place.function) = (line.file, line.line, line.function);
+            }
+            _ => {}
         }
         place
     }

@@ -1,15 +1,15 @@
-//! Hosts with more ranks, and threads of OpenMP teams, than processors. There, much of the waiting is for
-//! a processor, not for another rank.
+//! The processors that ranks may use, and hosts with more ranks, and threads of OpenMP teams, than processors.
+//! There, much of the waiting is for a processor, not for another rank.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use laggard_report::Crowd;
+use laggard_report::{Crowd, HostProcessors};
 use laggard_trace::calls::number;
 use laggard_trace::{Location, Signature};
 use serde::{Deserialize, Serialize};
 
 /// The processors of a host that ranks of the run may use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Room {
     ranks: u32,
     /// Their first threads, and further ones of OpenMP teams. Others may have nothing to do.
@@ -45,13 +45,45 @@ impl Room {
 /// Most processors of a host.
 const MOST_PROCESSORS: u32 = 1 << 16;
 
-/// The host with the most threads per processor, if that is more than one. `told` are the rooms of
-/// the agents' ranks.
-pub fn most_crowded<'r>(told: impl Iterator<Item = (&'r u64, &'r Room)>) -> Option<Crowd> {
+/// The rooms of all hosts. `told` are the rooms of the agents' ranks.
+pub fn merged<'r>(told: impl Iterator<Item = (&'r u64, &'r Room)>) -> BTreeMap<u64, Room> {
     let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
     for (host, room) in told {
         rooms.entry(*host).or_default().merge(room);
     }
+    rooms
+}
+
+/// The processors of all hosts where they are known, those that are alike together.
+pub fn processors(rooms: &BTreeMap<u64, Room>, names: &BTreeMap<u64, &str>) -> Vec<HostProcessors> {
+    let mut alike: BTreeMap<(&Room, u32), Vec<String>> = BTreeMap::new();
+    for (host, room) in rooms {
+        if let Some(cores) = room.cores() {
+            let name = names.get(host).copied().unwrap_or_default();
+            alike
+                .entry((room, cores))
+                .or_default()
+                .push(name.to_owned());
+        }
+    }
+    let rows = alike.into_iter().map(|((room, cores), mut hosts)| {
+        hosts.sort_unstable();
+        HostProcessors {
+            hosts,
+            ranks: room.ranks,
+            threads: room.threads,
+            cores,
+            affinities: room.affinities.iter().cloned().collect(),
+            quota: room.quota,
+        }
+    });
+    let mut rows: Vec<HostProcessors> = rows.collect();
+    rows.sort_by(|a, b| a.hosts.cmp(&b.hosts));
+    rows
+}
+
+/// The host with the most threads per processor, if that is more than one.
+pub fn most_crowded(rooms: &BTreeMap<u64, Room>) -> Option<Crowd> {
     let known = rooms
         .values()
         .filter_map(|room| Some((room, room.cores()?)));
@@ -119,8 +151,7 @@ mod tests {
     #[test]
     fn ranks_that_share_processors_are_crowded() {
         let of = |rooms: &[Room]| {
-            let told: Vec<(u64, Room)> = (0..).zip(rooms.iter().cloned()).collect();
-            let crowd = most_crowded(told.iter().map(|(host, room)| (host, room)));
+            let crowd = most_crowded(&(0..).zip(rooms.iter().cloned()).collect());
             crowd.map(|crowd| (crowd.ranks, crowd.cores, crowd.hosts))
         };
         assert_eq!(of(&[room(4, &["0-1"], None)]), Some((4, 2, 1)));
@@ -144,7 +175,29 @@ mod tests {
     #[test]
     fn one_host_is_told_by_several_agents() {
         let (one, other) = (room(1, &["0"], None), room(2, &["0", "1"], None));
-        let crowd = most_crowded([(&7, &one), (&7, &other)].into_iter()).unwrap();
+        let rooms = merged([(&7, &one), (&7, &other)].into_iter());
+        let crowd = most_crowded(&rooms).unwrap();
         assert_eq!((crowd.ranks, crowd.cores), (3, 2));
+    }
+
+    #[test]
+    fn hosts_that_are_alike_are_told_together() {
+        let rooms = [
+            room(2, &["2", "0-1"], Some(1)),
+            room(2, &["0-3"], None),
+            room(2, &["0-1", "2"], Some(1)),
+            room(1, &["x"], None),
+        ];
+        let names = BTreeMap::from([(0, "b"), (1, "c"), (2, "a"), (3, "d")]);
+        let rows = processors(&(0..).zip(rooms).collect(), &names);
+        let told = rows
+            .iter()
+            .map(|row| (row.hosts.join(" "), row.cores, row.affinities.join(" ")));
+        let expected = [("a b", 1, "0-1 2"), ("c", 4, "0-3")];
+        assert!(told.eq(expected.map(|(hosts, cores, lists)| (
+            hosts.to_owned(),
+            cores,
+            lists.to_owned()
+        ))));
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use laggard_comm::Job;
-use laggard_report::{AnomalySeverity, Crowd, list_of_ranks};
+use laggard_report::{AnomalySeverity, Crowd, HostProcessors, list_of_ranks};
 use laggard_trace::{Location, NodeFile};
 use rayon::prelude::*;
 
@@ -34,6 +34,8 @@ pub struct Recorded {
     pub began_unix_ms: Option<u64>,
     /// Models of processors, ascending; empty if unknown.
     pub processors: Vec<String>,
+    /// What ranks may use of their hosts.
+    pub rooms: Vec<HostProcessors>,
     /// The most crowded host, if there is one.
     pub crowd: Option<Crowd>,
     /// Number of locations.
@@ -311,6 +313,7 @@ fn share(
         }
     }
     let first = all.iter().find(|told| told.locations > 0);
+    let rooms = crowd::merged(all.iter().flat_map(|told| &told.rooms));
     let run = Recorded {
         run_id: runs().next().map(|run| run.0).unwrap_or_default(),
         program: first.map_or(Vec::new(), |told| told.program.clone()),
@@ -319,7 +322,8 @@ fn share(
         settings: first.map_or(Vec::new(), |told| told.settings.clone()),
         began_unix_ms: first.map(|told| told.began_unix_ms).filter(|&ms| ms > 0),
         processors: sorted(all.iter().flat_map(|told| told.processors.clone())),
-        crowd: crowd::most_crowded(all.iter().flat_map(|told| &told.rooms)),
+        rooms: crowd::processors(&rooms, &names),
+        crowd: crowd::most_crowded(&rooms),
         locations: all.iter().map(|told| told.locations).sum(),
         bytes: all
             .iter()

@@ -264,6 +264,7 @@ pub fn build(
             operations: locations.sums.calls,
             mpi_library: opened.run.mpi_library.clone(),
             clock_error_s: Some(seconds(clock_error)),
+            processors: opened.run.rooms.clone(),
             crowd: opened.run.crowd,
             clock_violations: (before.all().count > 0).then(|| ClockViolations {
                 before: causality(&before),

@@ -175,8 +175,10 @@ pub struct Counted {
     plain: Vec<u64>,
     /// Time from the leave of such a call to the next enter, ns.
     computed: Vec<u64>,
-    /// Time before such a call in which threads meet, ns.
+    /// Time between calls before such a call in which threads meet, since they met last, ns.
     met: Vec<u64>,
+    /// That time so far.
+    since_met: u64,
     /// Signature and leave of the last call.
     last: Option<(usize, i64)>,
     /// Calls whose records say more.
@@ -213,9 +215,13 @@ impl Counted {
             if let Some((last, since)) = self.last.replace((at, leave)) {
                 let time = enter.saturating_sub(since).max(0) as u64;
                 self.computed[last] = self.computed[last].saturating_add(time);
+                self.since_met = self.since_met.saturating_add(time);
                 if row.among == Among::Meets {
                     self.met.resize(signatures.len(), 0);
-                    self.met[at] = self.met[at].saturating_add(time);
+                    self.met[at] = self.met[at].saturating_add(self.since_met);
+                }
+                if let Among::Meets | Among::Forks | Among::Idles = row.among {
+                    self.since_met = 0;
                 }
             }
         }

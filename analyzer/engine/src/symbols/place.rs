@@ -11,6 +11,8 @@ use super::{Line, base_name};
 pub enum Origin {
     /// The user's program, and libraries that it uses.
     Program,
+    /// The standard library of C++, as far as it is in headers and becomes part of the program.
+    Header,
     /// MPI: the library, its bindings for other languages, this tool's collector.
     Binding,
     /// Code that starts a program: C library, dynamic linker, kernel.
@@ -72,6 +74,11 @@ impl Origin {
         if line.file.contains("/mpi4py/") || TOLD.contains(&base_name(&line.file)) {
             return Origin::Binding;
         }
+        // As in `/usr/include/c++/12`, `/usr/include/x86_64-linux-gnu/c++/12` and `/opt/llvm/include/c++/v1`.
+        let is_of_standard = |below: &str| below.split('/').take(2).any(|part| part == "c++");
+        if line.file.split("/include/").skip(1).any(is_of_standard) {
+            return Origin::Header;
+        }
         let function = line.function.split('+').next().unwrap_or_default();
         if START.contains(&function) {
             return Origin::System;
@@ -81,13 +88,17 @@ impl Origin {
 }
 
 /// Index of the line where the program makes the call, in a call path innermost
-/// first: the first line of the program that has file and line, else the first
+/// first: the first line of the program that has file and line, else of C++'s headers, else the first
 /// line of the program, else the first line. `None` for an empty path.
 pub fn location(path: &[Line]) -> Option<usize> {
-    let is_program = |line: &&Line| Origin::of(line) == Origin::Program && !line.is_region();
-    let first = |found: &dyn Fn(&&Line) -> bool| path.iter().position(|line| found(&line));
-    first(&|line| is_program(line) && line.has_source())
-        .or_else(|| first(&is_program))
+    let is_of = |line: &Line, origin| Origin::of(line) == origin && !line.is_region();
+    let first = |origin| {
+        path.iter()
+            .position(|line| line.has_source() && is_of(line, origin))
+    };
+    first(Origin::Program)
+        .or_else(|| first(Origin::Header))
+        .or_else(|| path.iter().position(|line| is_of(line, Origin::Program)))
         .or((!path.is_empty()).then_some(0))
 }
 
@@ -233,6 +244,30 @@ mod tests {
                 "solve solve.f90:12",
                 "Cdgesd2d+0x40"
             ]
+        );
+    }
+
+    #[test]
+    fn headers_of_the_standard_library_are_no_places() {
+        let header = |file: &str| line("std::latch::wait", file, 77, "/home/u/app");
+        let app = line("main", "/src/app.cpp", 9, "/home/u/app");
+        for file in [
+            "/usr/include/c++/12/latch",
+            "/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h",
+            "/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include/c++/12/bits/atomic_wait.h",
+            "/opt/llvm/include/c++/v1/latch",
+        ] {
+            let found = source_location(&[header(file), app.clone()]);
+            assert_eq!((found.file.as_str(), found.line), ("/src/app.cpp", 9));
+            assert_eq!(found.callpath.len(), 2, "{found:?}");
+        }
+        // A program may have such a folder, too.
+        let own = header("/src/c++/latch");
+        assert_eq!(location(&[own, app]), Some(0));
+        let other = line("start+0x1", "", 0, "/home/u/app");
+        assert_eq!(
+            location(&[other, header("/usr/include/c++/12/thread")]),
+            Some(1)
         );
     }
 

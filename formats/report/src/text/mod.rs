@@ -101,12 +101,12 @@ pub(crate) fn command(run: &Run) -> String {
     command
 }
 
-/// `4 ranks on node7, 531 ms, 10 524 calls`.
+/// `4 ranks on node7 with 8 cores, 531 ms, 10 524 calls`.
 pub(crate) fn size_of_run(run: &Run) -> String {
     let hosts = match run.hosts.len() {
         0 => String::new(),
-        1 => format!(" on {}", run.hosts[0]),
-        many => format!(" on {many} hosts"),
+        1 => format!(" on {}{}", run.hosts[0], cores_of_hosts(run)),
+        many => format!(" on {many} hosts{}", cores_of_hosts(run)),
     };
     format!(
         "{}{hosts}, {}, {}",
@@ -114,6 +114,20 @@ pub(crate) fn size_of_run(run: &Run) -> String {
         duration(run.wall_time_s),
         plural(run.operations, "call")
     )
+}
+
+/// ` with 8 cores`, or ` with 4 to 8 cores each`: those that ranks may use.
+fn cores_of_hosts(run: &Run) -> String {
+    let cores = || run.processors.iter().map(|alike| alike.cores);
+    let (Some(least), Some(most)) = (cores().min(), cores().max()) else {
+        return String::new();
+    };
+    let most = plural(most.into(), "core");
+    match run.hosts.len() {
+        1 => format!(" with {most}"),
+        _ if cores().all(|other| other == least) => format!(" with {most} each"),
+        _ => format!(" with {least} to {most} each"),
+    }
 }
 
 fn summary(out: &mut String, report: &Report, screen: usize, style: Style) {
@@ -148,6 +162,27 @@ pub(crate) fn crowd(report: &Report) -> Option<String> {
     };
     let cores = plural(crowd.cores.into(), "core");
     Some(format!("{who} share {cores}{hosts}"))
+}
+
+/// Who shares cores, and how much of the waiting started with somebody who had none, if that is much.
+pub(crate) fn cores(report: &Report) -> Option<String> {
+    let roots = report.root_causes.iter().flatten();
+    let without = roots.filter(|root| root.activity == "preempted");
+    let without = without.fold(0.0, |sum, root| sum + root.severity_s);
+    let share = crate::percent(without, report.sums().wait_s);
+    let much = (share >= MUCH_PERCENT).then(|| percent(share));
+    match (crowd(report), much) {
+        (Some(crowd), Some(share)) => Some(format!(
+            "{crowd}: {share} of the waiting starts with a rank that has none; gains suppose a core for each"
+        )),
+        (Some(crowd), None) => Some(format!(
+            "{crowd}: ranks wait for these, too; gains suppose a core for each"
+        )),
+        (None, Some(share)) => Some(format!(
+            "{share} of the waiting starts with a rank whose processor others have"
+        )),
+        (None, None) => None,
+    }
 }
 
 /// The findings to be listed.
@@ -242,8 +277,7 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
     if let Some(text) = moved(report) {
         finding::labelled(out, "Moved", &text, screen, style);
     }
-    if let Some(crowd) = crowd(report) {
-        let text = format!("{crowd}: ranks wait for these, too; gains suppose a core for each");
+    if let Some(text) = cores(report) {
         finding::labelled(out, "Cores", &text, screen, style);
     }
     let left_out = match report.settings.fast {

@@ -111,6 +111,11 @@ pub fn crowd(report: &Report) -> Option<String> {
     text::crowd(report)
 }
 
+/// Who shares cores, and how much of the waiting started with somebody who had none, if that is much.
+pub fn cores(report: &Report) -> Option<String> {
+    text::cores(report)
+}
+
 /// `thread 1 of rank 0`: the thread that computes most beyond the mean of its rank.
 pub fn busiest_thread(row: &ThreadImbalance) -> String {
     text::threads::who(row)

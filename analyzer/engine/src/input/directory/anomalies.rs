@@ -81,19 +81,25 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
             format!("counters took turns, and are scaled: part of the time counted, {ran}");
         add("counters_scaled", AnomalySeverity::Warning, 1, detail);
     }
-    let lost = location.definitions.properties("samples_lost");
-    let lost: u64 = lost
-        .iter()
-        .filter_map(|lost| lost.parse::<u64>().ok())
-        .fold(0, u64::saturating_add);
-    if lost > 0 {
-        let detail = "samples found no room: other functions than those told may have taken time";
-        add(
+    for (id, level, detail) in [
+        (
             "samples_lost",
             AnomalySeverity::Warning,
-            lost,
-            detail.to_owned(),
-        );
+            "samples found no room: other functions than those told may have taken time",
+        ),
+        (
+            "samples_nowhere",
+            AnomalySeverity::Info,
+            "samples were in code that belongs to no file, such as programs make while they run: its \
+                functions are not told",
+        ),
+    ] {
+        let counts = location.definitions.properties(id);
+        let counts = counts.iter().filter_map(|count| count.parse::<u64>().ok());
+        let count = counts.fold(0, u64::saturating_add);
+        if count > 0 {
+            add(id, level, count, detail.to_owned());
+        }
     }
     let Some(end) = location.end else {
         let detail = "the process was killed or left without MPI_Finalize; used up to the last \

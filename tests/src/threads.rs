@@ -1,0 +1,169 @@
+//! Programs with several threads, recorded and analysed: what their tests look at.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::attack::assert_same;
+use crate::attempts::{self, Off};
+use crate::process;
+use crate::product::{Bench, Mpirun, difference, programs};
+use crate::recorded::{check, near};
+use crate::report::{in_schedule_s, schema_violations};
+
+/// Flags of the programs.
+pub const FLAGS: &[&str] = &["-fopenmp", "-pthread"];
+/// Rounds of the programs.
+pub const ROUNDS: f64 = 5.0;
+/// How late threads are in each round, s.
+pub const DELAY: f64 = 0.060;
+
+/// What is reported of a program with so many threads.
+pub struct Run {
+    /// The report.
+    pub report: Value,
+    /// Its calls as text.
+    pub dump: String,
+}
+
+impl Run {
+    /// A program below `programs/threads`.
+    ///
+    /// # Panics
+    /// If it does not compile, or behaves otherwise than without the collector.
+    pub fn of(source: &str, ranks: u32, threads: &str) -> Run {
+        let name = source.replace('.', "-");
+        let bench = Bench::sharing(&format!("threads-{name}"));
+        let program = bench.compile(&format!("threads/{source}"), FLAGS, &[]);
+        Run::recorded(&bench, &program, ranks, threads)
+    }
+
+    /// The same with LLVM's compiler and runtime.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn by_clang(source: &str, ranks: u32, threads: &str) -> Run {
+        let bench = Bench::sharing(&format!("threads-clang-{}", source.replace('.', "-")));
+        let source = programs().join("threads").join(source);
+        let program = bench.path("by-clang");
+        let mut command = Command::new(bench.mpi.compiler(&source));
+        command.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
+        command
+            .env("OMPI_CXX", "clang++")
+            .env("MPICH_CXX", "clang++");
+        command.args(["-O1", "-g"]).args(FLAGS).arg(&source);
+        command.arg("-o").arg(&program);
+        let limit = Duration::from_secs(120);
+        process::run(&mut command, limit, &bench.path("clang")).expect_success();
+        Run::recorded(&bench, &program, ranks, threads)
+    }
+
+    /// Of a program that is built; with the reports of several agents.
+    ///
+    /// # Panics
+    /// If it behaves otherwise than without the collector, or agents disagree.
+    pub fn recorded(bench: &Bench, program: &Path, ranks: u32, threads: &str) -> Run {
+        Run::recorded_with(bench, program, (ranks, threads), &[])
+    }
+
+    /// The same, with more variables.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn recorded_with(
+        bench: &Bench,
+        program: &Path,
+        (ranks, threads): (u32, &str),
+        more: &[(&str, &str)],
+    ) -> Run {
+        let words: [&OsStr; 1] = [program.as_os_str()];
+        let teams = [("OMP_NUM_THREADS", threads), ("OMP_WAIT_POLICY", "passive")];
+        let with = |run| {
+            let all = teams.iter().chain(more);
+            all.fold(run, |run: Mpirun<'_>, (key, value)| run.env(key, *value))
+        };
+        let plain = with(bench.plain(ranks, &words)).run().expect_orderly();
+        let traced = with(bench.traced(ranks, &words, "trace")).run();
+        assert_same(&plain, &traced.expect_orderly());
+        let trace = bench.path("trace");
+        let reports = [1, 2, 3].map(|agents| {
+            let path = bench.path(&format!("report-{agents}.json"));
+            let outcome = bench.analyze(&trace, agents, &path, &["-q"]);
+            outcome.expect_orderly().expect_success();
+            fs::read_to_string(&path).expect("a report")
+        });
+        for other in &reports[1..] {
+            assert_eq!(difference(&reports[0], other), None);
+        }
+        assert_eq!(schema_violations(&reports[0]), [""; 0]);
+        let report = in_schedule_s(&reports[0], attempts::scale());
+        Run {
+            report: serde_json::from_str(&report).expect("JSON"),
+            dump: bench.dump(&trace),
+        }
+    }
+
+    /// Time lost in a pattern, s.
+    pub fn lost(&self, pattern: &str) -> f64 {
+        self.report["metrics"][pattern]["total_s"]
+            .as_f64()
+            .unwrap_or(0.0)
+    }
+
+    /// The first finding of a pattern.
+    pub fn finding(&self, pattern: &str) -> &Value {
+        let mut found = self.report["bottlenecks"].as_array().into_iter().flatten();
+        found
+            .find(|found| found["pattern"] == pattern)
+            .unwrap_or(&Value::Null)
+    }
+
+    /// Whether a metric has this value, but for a tenth.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn loses(&self, pattern: &str, expected: f64) -> Result<(), Off> {
+        let lost = self.lost(pattern);
+        check(
+            near(lost, expected, 0.1 * expected),
+            &(pattern, lost, expected),
+        )
+    }
+
+    /// Whether the parts of MPI and of threads multiply, and first threads are so long in MPI, s.
+    ///
+    /// # Errors
+    /// They are not, which may be the machine's fault.
+    ///
+    /// # Panics
+    /// If parts do not multiply.
+    pub fn is_hybrid(&self, in_mpi: f64) -> Result<(), Off> {
+        let hybrid = &self.report["efficiency"]["hybrid"];
+        let of = |part: &str, name: &str| hybrid[part][name].as_f64().unwrap_or(f64::NAN);
+        let all = hybrid["parallel"].as_f64().unwrap_or(f64::NAN);
+        assert!(near(
+            of("mpi", "parallel") * of("threads", "parallel"),
+            all,
+            1e-5
+        ));
+        for part in ["mpi", "threads"] {
+            let product = of(part, "load_balance") * of(part, "communication");
+            assert!(near(product, of(part, "parallel"), 1e-5), "{hybrid}");
+        }
+        let locations = self.report["locations"].as_array().into_iter().flatten();
+        let first = locations.filter(|location| location["thread"] == 0);
+        let walls: Vec<f64> = first.filter_map(|one| one["wall_s"].as_f64()).collect();
+        let wall = walls.iter().copied().fold(0.0, f64::max);
+        let found = (1.0 - of("mpi", "parallel")) * wall * walls.len() as f64;
+        check(near(found, in_mpi, 0.15 * in_mpi), &(found, hybrid))
+    }
+
+    /// The first root cause.
+    pub fn root(&self) -> &Value {
+        &self.report["root_causes"][0]
+    }
+}
