@@ -426,15 +426,17 @@ macro_rules! sinks {
         unsafe extern "C-unwind" fn $name(
             first: $bound,
             a: $bound, b: $bound, c: $bound, d: $bound, e: $bound, f: $bound, g: $bound, h: $bound,
+            i: $bound, j: $bound, k: $bound, l: $bound, m: $bound, n: $bound, o: $bound, p: $bound,
         ) {
             type Real = unsafe extern "C-unwind" fn(
                 $bound,
+                $bound, $bound, $bound, $bound, $bound, $bound, $bound, $bound,
                 $bound, $bound, $bound, $bound, $bound, $bound, $bound, $bound,
             );
             static NEXT: Slot<Real> = Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
             let (site, next) = (laggard_callpath::call_site!(), NEXT.get());
             // SAFETY: passes the caller's arguments to the function it called.
-            let wait = || unsafe { next(first, a, b, c, d, e, f, g, h) };
+            let wait = || unsafe { next(first, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) };
             ordered::sink(site, first as u64, wait);
         }
     )*};
