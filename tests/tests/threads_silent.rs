@@ -45,7 +45,7 @@ fn nobody_waits_where_all_come_in_time() {
         for call in [
             "omp_parallel",
             "omp_barrier",
-            "omp_for_end",
+            "pthread_join",
             "pthread_barrier_wait",
         ] {
             assert!(
