@@ -10,9 +10,8 @@ use laggard_tests::threads::{DELAY, FLAGS, ROUNDS, Run};
 use serde_json::Value;
 
 /// Patterns of threads that wait for each other.
-const PATTERNS: [&str; 12] = [
+const PATTERNS: [&str; 10] = [
     "idle_threads",
-    "omp_management",
     "wait_at_critical",
     "wait_at_implicit_omp_barrier",
     "wait_at_omp_barrier",
@@ -22,10 +21,10 @@ const PATTERNS: [&str; 12] = [
     "wait_for_thread",
     "wait_on_mutex",
     "wait_on_signal",
-    "thread_imbalance",
 ];
-/// Nobody waits longer in all rounds together, s: threads wake up some 50 us apart.
-const SILENT: f64 = 0.010;
+/// Nobody waits longer in all rounds together, s, than a fifteenth of what late ones cost in other programs: threads
+/// wake up some 50 us apart, and later where others use the machine.
+const SILENT: f64 = ROUNDS * DELAY / 15.0;
 
 /// Near misses of all patterns: who is waited for comes at the same moment, or has come.
 #[test]
@@ -45,7 +44,7 @@ fn nobody_waits_where_all_come_in_time() {
         for call in [
             "omp_parallel",
             "omp_barrier",
-            "omp_for_end",
+            "pthread_join",
             "pthread_barrier_wait",
         ] {
             assert!(
