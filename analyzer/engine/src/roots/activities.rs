@@ -160,6 +160,17 @@ impl Activity {
     }
 }
 
+/// What an activity is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// With all that belongs to one of the [`Wholes`].
+    InWhole(u8),
+    /// With the same activity alone.
+    Alone,
+    /// It is never a cause.
+    Never,
+}
+
 /// What the walk over the calls has to know of each.
 #[derive(Clone, Copy, Debug)]
 pub struct OfCall {
@@ -179,8 +190,12 @@ pub struct OfCall {
 /// The activities of a location, numbered.
 #[derive(Default)]
 pub struct Activities {
+    /// Whether everything is compared as a whole.
+    as_whole: bool,
     /// By number.
     pub list: Vec<Activity>,
+    /// By number: see [`Compared`].
+    pub compared: Vec<Compared>,
     /// The agent's numbers of them.
     pub shared: Vec<u32>,
     numbers: FxHashMap<Activity, u32>,
@@ -233,27 +248,35 @@ impl<'a> Told<'a> {
 }
 
 impl Activities {
+    /// Before the first one. See [`Activity::whole`].
+    pub fn new(as_whole: bool) -> Activities {
+        Activities {
+            as_whole,
+            ..Activities::default()
+        }
+    }
+
     /// The number of an activity.
     pub fn number(&mut self, activity: Activity) -> u32 {
         *self.numbers.entry(activity).or_insert_with(|| {
             self.list.push(activity);
+            let whole = activity.whole(self.as_whole);
+            self.compared.push(match whole {
+                Some(whole) => Compared::InWhole(whole as u8),
+                None if activity.kind.is_cause() => Compared::Alone,
+                None => Compared::Never,
+            });
             self.list.len() as u32 - 1
         })
     }
 
-    /// The number of an activity that there is.
-    #[inline]
-    pub fn known(&self, activity: &Activity) -> Option<u32> {
-        self.numbers.get(activity).copied()
-    }
-
     /// Sums of times by activity.
     #[inline]
-    pub fn wholes(&self, times: &[(u32, i64)], as_whole: bool) -> Wholes {
+    pub fn wholes(&self, times: &[(u32, i64)]) -> Wholes {
         let mut wholes = Wholes::default();
-        for (number, time) in times {
-            if let Some(whole) = self.list[*number as usize].whole(as_whole) {
-                wholes[whole] += time;
+        for &(number, time) in times {
+            if let Compared::InWhole(whole) = self.compared[number as usize] {
+                wholes[usize::from(whole)] += time;
             }
         }
         wholes

@@ -112,12 +112,19 @@ impl<'a> Along<'a> {
             self.open = call(last);
         }
         for at in (next..calls.end).filter(is_defined) {
-            if self.stretches.is_empty() {
-                let last = (at..calls.end).rev().find(is_defined);
-                self.open = last.map_or(self.open, call);
-                break;
+            match self.stretches.front() {
+                None => {
+                    let last = (at..calls.end).rev().find(is_defined);
+                    self.open = last.map_or(self.open, call);
+                    break;
+                }
+                // The path comes back later.
+                Some((begin, _)) if *begin >= columns.enter[at] => self.open = call(at),
+                Some(_) => {
+                    let told = Told::by(columns.event(at), self.folds);
+                    self.take(call(at), told, weights);
+                }
             }
-            self.take(call(at), Told::by(columns.event(at), self.folds), weights);
         }
         self.columns = columns;
     }
@@ -201,18 +208,28 @@ impl<'a> Along<'a> {
     /// Adds the bytes that calls move.
     fn send(&mut self, columns: &Columns, sent: &mut Sent) {
         let signatures = self.stream.location().definitions.signatures();
-        let mut extended = columns.extended.iter().peekable();
-        for at in columns.first..columns.enter.len() {
-            let id = columns.signature[at] as usize;
-            let event = extended.next_if(|(position, _)| *position == at);
-            let bytes = match (event, signatures.get(id)) {
-                (Some((_, event)), Some(signature)) => {
-                    moved(signature, event.send(signature), event.receive(signature))
+        let (mut first, end) = (columns.first, columns.enter.len());
+        let extended = columns
+            .extended
+            .iter()
+            .map(|(at, event)| (*at, Some(event)));
+        for (at, event) in extended.chain([(end, None)]) {
+            let plain = columns.signature[first..at].iter();
+            for (&id, &enter) in plain.zip(&columns.enter[first..at]) {
+                let bytes = self.moved.get(id as usize).copied().unwrap_or(0);
+                if bytes != 0 {
+                    sent.add(&mut self.sending, enter, bytes);
                 }
-                _ => self.moved.get(id).copied().unwrap_or(0),
+            }
+            first = at + 1;
+            let Some(event) = event else {
+                break;
             };
-            if bytes != 0 {
-                sent.add(&mut self.sending, columns.enter[at], bytes);
+            if let Some(signature) = signatures.get(event.signature as usize) {
+                let bytes = moved(signature, event.send(signature), event.receive(signature));
+                if bytes != 0 {
+                    sent.add(&mut self.sending, columns.enter[at], bytes);
+                }
             }
         }
     }

@@ -23,7 +23,7 @@ pub const UNIT: i64 = 1 << 10;
 const POINT: u32 = 32;
 
 /// The cost of a ns of waiting, from `since` on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Charge {
     since: u64,
     victim: u32,
@@ -59,8 +59,6 @@ struct Cost {
     ranks: u64,
 }
 
-type Costs = SmallVec<[Cost; 4]>;
-
 /// The bit of a rank in a set of 64: several ranks share one if there are more.
 pub fn rank_bit(rank: u32, ranks: usize) -> u64 {
     let at = u64::from(rank) * 64 / (ranks as u64).max(64);
@@ -92,21 +90,21 @@ struct Came {
 
 impl Came {
     /// Takes the costs put on a wait; returns the lane that waits for them.
-    fn take(&mut self, index: u32, costs: impl Iterator<Item = Cost>) -> Option<usize> {
+    fn take(&mut self, index: u32, costs: &[Cost]) -> Option<usize> {
         let begin = self.costs.len() as u32;
-        self.costs.extend(costs);
+        self.costs.extend_from_slice(costs);
         let at = index as usize;
         *self.places.get_mut(at)? = (begin, self.costs.len() as u32);
         let blocked = std::mem::replace(&mut self.blocked[at], NONE);
         (blocked != NONE).then_some(blocked as usize)
     }
 
-    /// Adds the costs put on a wait to others.
-    fn use_up(&mut self, index: u32, costs: &mut Costs) {
+    /// The costs put on a wait, which are not needed again.
+    #[inline]
+    fn use_up(&mut self, index: u32) -> &[Cost] {
         let place = &mut self.places[index as usize];
         let (begin, end) = std::mem::take(place);
-        let own = &self.costs[begin as usize..end as usize];
-        own.iter().for_each(|cost| merge(costs, cost));
+        &self.costs[begin as usize..end as usize]
     }
 
     /// Costs of waits that nobody was charged with, in [`UNIT`]s.
@@ -127,7 +125,7 @@ struct Slab {
     /// By agent and number of what was told: waits that have not passed their costs on.
     remaining: Vec<Vec<u32>>,
     /// Costs of waits that are told together, while some are missing.
-    folded: FxHashMap<(u32, u32), Costs>,
+    folded: FxHashMap<(u32, u32), Vec<Cost>>,
     /// By lane: the ends of what is left of these lists.
     left: Vec<Left>,
     /// By agent.
@@ -216,6 +214,8 @@ pub struct Carrier<'j> {
     by_messages: bool,
     /// Costs that ended at waits for nobody that is known, in [`UNIT`]s.
     untraced: u128,
+    /// Those of one wait, or of several that are told together.
+    costs: Vec<Cost>,
 }
 
 impl<'j> Carrier<'j> {
@@ -230,6 +230,7 @@ impl<'j> Carrier<'j> {
             told: vec![FxHashMap::default(); agents],
             by_messages,
             untraced: 0,
+            costs: Vec::new(),
         }
     }
 
@@ -318,8 +319,10 @@ impl<'j> Carrier<'j> {
                     ranks: part.ranks,
                 })
             });
+            self.costs.clear();
+            self.costs.extend(costs);
             slab.expected = slab.expected.saturating_sub(1);
-            ready.extend(slab.came[agent].take(carried.index, costs));
+            ready.extend(slab.came[agent].take(carried.index, &self.costs));
         }
     }
 
@@ -340,7 +343,7 @@ impl<'j> Carrier<'j> {
             for source in &slab.sources[sources] {
                 let came = &mut slab.came[source.agent as usize];
                 if came.places[source.index as usize].0 == NONE {
-                    ready.extend(came.take(source.index, std::iter::empty()));
+                    ready.extend(came.take(source.index, &[]));
                 }
             }
         }
@@ -357,28 +360,28 @@ impl<'j> Carrier<'j> {
                 (None, None) => break,
                 (blame, Some(wait)) if blame.is_none_or(|blame| blame.order < wait.order) => {
                     left.waits.1 -= 1;
-                    let costs = self.lanes[at].costs_of(wait);
+                    let costs = &mut self.costs;
+                    costs.clear();
+                    self.lanes[at].costs_of(wait, costs);
                     if wait.agent == NONE {
-                        self.untraced += sum(&costs);
+                        self.untraced += sum(costs);
                         continue;
                     }
                     let told = (wait.agent, wait.index);
                     let remaining = &mut slab.remaining[wait.agent as usize][wait.index as usize];
                     *remaining -= 1;
-                    let (is_last, is_folded) = (*remaining == 0, slab.folded.contains_key(&told));
-                    let costs = match is_last && !is_folded {
-                        true => costs,
-                        false => {
-                            let folded = slab.folded.entry(told).or_default();
-                            costs.iter().for_each(|cost| merge(folded, cost));
-                            if !is_last {
-                                continue;
-                            }
-                            slab.folded.remove(&told).unwrap_or_default()
-                        }
-                    };
+                    if *remaining > 0 {
+                        let folded = slab.folded.entry(told).or_default();
+                        costs.iter().for_each(|cost| merge(folded, cost));
+                        continue;
+                    }
+                    if !slab.folded.is_empty()
+                        && let Some(mut folded) = slab.folded.remove(&told)
+                    {
+                        costs.iter().for_each(|cost| merge(&mut folded, cost));
+                        *costs = folded;
+                    }
                     if wait.agent as usize == me {
-                        let costs = costs.into_iter();
                         ready.extend(slab.came[me].take(wait.index, costs));
                         continue;
                     }
@@ -388,7 +391,7 @@ impl<'j> Carrier<'j> {
                         count: costs.len() as u32,
                     });
                     let told = &mut self.told[wait.agent as usize];
-                    for cost in &costs {
+                    for cost in &self.costs {
                         let next = told.len() as u32;
                         let number = *told.entry(cost.victim).or_insert(next);
                         if number == next {
@@ -418,11 +421,18 @@ impl<'j> Carrier<'j> {
                         came.blocked[missing.index as usize] = at as u32;
                         break;
                     }
-                    let mut costs = Costs::new();
-                    for source in sources {
-                        let came = &mut slab.came[source.agent as usize];
-                        came.use_up(source.index, &mut costs);
-                    }
+                    let costs = match sources {
+                        [source] => slab.came[source.agent as usize].use_up(source.index),
+                        _ => {
+                            self.costs.clear();
+                            for source in sources {
+                                let came = &mut slab.came[source.agent as usize];
+                                let own = came.use_up(source.index).iter();
+                                own.for_each(|cost| merge(&mut self.costs, cost));
+                            }
+                            &self.costs[..]
+                        }
+                    };
                     let more = left.more - blame.count as usize..left.more;
                     let alike = left.alike - blame.alike as usize..left.alike;
                     (left.blames.1, left.more) = (left.blames.1 - 1, more.start);
@@ -430,7 +440,7 @@ impl<'j> Carrier<'j> {
                     left.sources -= sources.len();
                     let passes_on = !self.by_messages || self.is_message(blame.victim);
                     let compared = (&slab.more[more], &slab.alike[alike]);
-                    self.lanes[at].charge((blame, passes_on), compared, &costs);
+                    self.lanes[at].charge((blame, passes_on), compared, costs);
                 }
                 (None, Some(_)) => unreachable!("taken above"),
             }
@@ -484,13 +494,16 @@ impl<'j> Carrier<'j> {
 }
 
 impl Lane {
-    /// Costs that later waits put on a wait.
-    fn costs_of(&mut self, wait: &Wait) -> Costs {
-        self.charges.retain(|charge| charge.since <= wait.order);
-        let mut costs = Costs::new();
+    /// Adds the costs that later waits put on a wait.
+    fn costs_of(&mut self, wait: &Wait, costs: &mut Vec<Cost>) {
+        if self.charges.iter().any(|charge| charge.since > wait.order) {
+            self.charges.retain(|charge| charge.since <= wait.order);
+        }
+        let time = wait.share.max(0) as u128 + u128::from(wait.transfer);
+        let mut most = 0;
         for charge in &self.charges {
-            let (rate, _) = charge.of(wait);
-            let time = wait.share.max(0) as u128 + u128::from(wait.transfer);
+            let (rate, most_of_one) = charge.of(wait);
+            most = most.max(most_of_one);
             let amount = (rate * time) >> POINT;
             let cost = Cost {
                 victim: charge.victim,
@@ -498,11 +511,10 @@ impl Lane {
                 ranks: charge.ranks,
             };
             if cost.amount > 0 {
-                merge(&mut costs, &cost);
+                merge(costs, &cost);
             }
         }
-        let most = self.charges.iter().map(|charge| charge.of(wait).1).max();
-        let most = most.unwrap_or(0).min((UNIT as u128) << POINT);
+        let most = most.min((UNIT as u128) << POINT);
         let at = usize::from(wait.pattern);
         if most > 0 {
             if self.propagating.len() <= at {
@@ -510,7 +522,6 @@ impl Lane {
             }
             self.propagating[at] += (most * wait.share.max(0) as u128) >> POINT;
         }
-        costs
     }
 
     fn caused(&mut self, victim: u32) -> &mut WaitClass {
@@ -541,14 +552,11 @@ impl Lane {
         let over = (blame.share - most).max(0).saturating_mul(UNIT);
         if over > 0 {
             self.caused(blame.victim).direct += over as u128;
-            self.add(
-                blame.latency,
-                Cost {
-                    amount: over,
-                    ..own
-                },
-                true,
-            );
+            let over = Cost {
+                amount: over,
+                ..own
+            };
+            self.add(blame.latency, over, true);
         }
         let costs = costs.iter().map(|cost| (*cost, false));
         for (cost, is_direct) in std::iter::once((own, true)).chain(costs) {
@@ -608,10 +616,7 @@ impl Lane {
             self.charges.push(Charge {
                 since,
                 victim: cost.victim,
-                rate: 0,
-                most: 0,
-                ranks: 0,
-                less: SmallVec::new(),
+                ..Charge::default()
             });
             self.charges.len() - 1
         });
@@ -672,7 +677,7 @@ fn sum(costs: &[Cost]) -> u128 {
 }
 
 /// Adds a cost to those of its kind.
-fn merge(costs: &mut Costs, cost: &Cost) {
+fn merge(costs: &mut Vec<Cost>, cost: &Cost) {
     match costs.iter_mut().find(|other| other.victim == cost.victim) {
         Some(other) => {
             other.amount = other.amount.saturating_add(cost.amount);

@@ -5,13 +5,13 @@ use rayon::prelude::*;
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind, site};
 use crate::roots::counters::{self, InCounters};
-use crate::roots::excess::{self, Other};
+use crate::roots::excess::{Excess, Other};
 use crate::roots::functions::InFunctions;
 use crate::roots::samples;
 use crate::roots::sides::Sides;
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::{Late, Times};
-use crate::wire::links::{Alike, Blame, Kept, Link, More, Source, Wait};
+use crate::wire::links::{Alike, Blame, Kept, Link, Source, Wait};
 
 impl Sweep<'_> {
     /// Keeps the waits that were found; those without a late party end what is put on them.
@@ -42,15 +42,15 @@ impl Sweep<'_> {
         sources: &[&[Late]],
         kept: &mut Kept,
     ) -> Vec<bool> {
-        let (walkers, as_whole) = (&self.walkers, self.search.folds);
+        let walkers = &self.walkers;
         let functions = self.search.functions;
         let compared = walkers
             .par_iter()
             .map_init(Other::default, |other, walker| {
                 let count = walker.blames.len();
                 let mut blames: Vec<Blame> = Vec::with_capacity(count);
-                let (mut more, mut wholes): (Vec<More>, Vec<i64>) = (Vec::new(), Vec::new());
-                let mut alike: Vec<Alike> = Vec::new();
+                let mut excess = Excess::of_waits(count);
+                let mut alike: Vec<Alike> = Vec::with_capacity(count);
                 let mut known: Vec<Source> = Vec::with_capacity(count);
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
                 let (mut in_functions, mut in_counters) =
@@ -70,7 +70,7 @@ impl Sweep<'_> {
                         continue;
                     }
                     charged.push(blame.sources);
-                    let (begin, both) = (more.len(), alike.len());
+                    let (begin, both) = (excess.more.len(), alike.len());
                     let activities = &walker.activities;
                     let at =
                         |times: &Times| &walker.times[times.start as usize..times.end as usize];
@@ -85,12 +85,11 @@ impl Sweep<'_> {
                     }
                     other.divide();
                     let times = at(times);
-                    let sums = (&mut more, &mut wholes);
-                    let count = excess::of(activities, times, other, as_whole, sums, &mut alike);
+                    let count = excess.add(activities, times, other, &mut alike);
                     let both = &alike[both..];
                     let waited: i64 = both.iter().map(|alike| alike.both).sum();
                     let own = (times, functions);
-                    let longer = &more[begin..];
+                    let longer = &excess.more[begin..];
                     samples::add(activities, own, other, longer, &mut in_functions);
                     counters::of_wait(activities, times, other, longer, &mut in_counters);
                     blames.push(Blame {
@@ -103,14 +102,22 @@ impl Sweep<'_> {
                     });
                 }
                 let beside = (in_functions, in_counters);
-                (blames, (more, wholes, alike), (known, charged), beside)
+                (blames, (excess, alike), (known, charged), beside)
             });
         let compared: Vec<_> = compared.collect();
+        let count = |of: fn(&Excess, &[Alike], &[Source]) -> usize| {
+            let parts = compared.iter();
+            parts.map(|part| of(&part.1.0, &part.1.1, &part.2.0)).sum()
+        };
+        kept.more.reserve(count(|excess, _, _| excess.more.len()));
+        kept.alike.reserve(count(|_, alike, _| alike.len()));
+        kept.sources.reserve(count(|_, _, sources| sources.len()));
         let mut is_charged = vec![false; sources.len()];
-        for (walker, (blames, (more, wholes, alike), (known, charged), beside)) in
+        for (walker, (blames, (excess, alike), (known, charged), beside)) in
             self.walkers.iter_mut().zip(compared)
         {
-            for (more, &time) in more.iter().zip(&wholes) {
+            let more = excess.more;
+            for (more, &time) in more.iter().zip(&excess.times) {
                 walker.did_longer(more, time);
             }
             for (at, sampled) in beside.0 {

@@ -94,6 +94,12 @@ fn activity(kind: u16, name: &str) -> Activity {
 }
 
 impl Activities {
+    /// Whether it is known that the location has none.
+    #[inline]
+    pub fn has_no_counters(&self) -> bool {
+        self.counters.is_looked && self.counters.known.is_none()
+    }
+
     /// What was counted in some work of `time` ns: activities and how much.
     pub fn of_counts(
         &mut self,

@@ -1,7 +1,7 @@
 //! What the late location of a wait did longer than the waiting one since both last synchronised.
 
 use crate::basics::ends::NONE;
-use crate::roots::activities::{Activities, Kind};
+use crate::roots::activities::{Activities, Compared, Kind};
 use crate::wire::links::{Alike, More, Wholes};
 
 /// Times of the waiting location, or their means of several, by the agent's number of the activity.
@@ -68,70 +68,87 @@ impl Other {
     }
 }
 
-/// Appends what a location did longer, given its `own` times in the order in which they ended, and how
-/// long it did that in all. Returns the number of entries.
-///
-/// Computation in no known function is compared as a whole, since the calls around it may differ
-/// between ranks: what the other one computed elsewhere is set against the stretches that ended
-/// first. So is each other kind of stretch. Calls and functions are compared one by one; or with all else, if everything is compared
-/// `as_whole`. `alike` gets the waits that both had.
-pub fn of(
-    activities: &Activities,
-    own: &[(u32, i64)],
-    other: &Other,
-    as_whole: bool,
-    (excess, times): (&mut Vec<More>, &mut Vec<i64>),
-    alike: &mut Vec<Alike>,
-) -> u32 {
-    let (begin, first) = (excess.len(), times.len());
-    let whole = |number: u32| activities.list[number as usize].whole(as_whole);
-    let (mut wholes, mut all) = (Wholes::default(), Wholes::default());
-    excess.resize(begin + own.len(), More::default());
-    times.resize(first + own.len(), 0);
-    let mut end = 0;
-    for &(activity, time) in own {
-        let theirs = other.of(activities.shared[activity as usize]);
-        let of = &activities.list[activity as usize];
-        if !of.kind.is_cause() {
-            if of.kind == Kind::Waited && theirs > 0 {
-                alike.push(Alike {
-                    activity,
-                    all: time,
-                    both: theirs.min(time),
-                });
+/// What a location did longer, and how long it did that in all.
+#[derive(Default)]
+pub struct Excess {
+    pub more: Vec<More>,
+    pub times: Vec<i64>,
+    /// What it did longer of one wait, before the others' time elsewhere is set against it.
+    found: Vec<(More, i64)>,
+}
+
+impl Excess {
+    /// Of about so many waits.
+    pub fn of_waits(count: usize) -> Excess {
+        Excess {
+            more: Vec::with_capacity(2 * count),
+            times: Vec::with_capacity(2 * count),
+            found: Vec::new(),
+        }
+    }
+
+    /// Appends what a location did longer, given its `own` times in the order in which they ended. Returns the
+    /// number of entries.
+    ///
+    /// Computation in no known function is compared as a whole, since the calls around it may differ
+    /// between ranks: what the other one computed elsewhere is set against the stretches that ended
+    /// first. So is each other kind of stretch. Calls and functions are compared one by one; or with all else, if
+    /// everything is compared as a whole. `alike` gets the waits that both had.
+    pub fn add(
+        &mut self,
+        activities: &Activities,
+        own: &[(u32, i64)],
+        other: &Other,
+        alike: &mut Vec<Alike>,
+    ) -> u32 {
+        let (mut wholes, mut elsewhere) = (Wholes::default(), Wholes::default());
+        self.found.clear();
+        for &(activity, time) in own {
+            let theirs = other.of(activities.shared[activity as usize]);
+            let more = time - theirs;
+            match activities.compared[activity as usize] {
+                Compared::InWhole(whole) => {
+                    let whole = usize::from(whole);
+                    wholes[whole] = wholes[whole].saturating_add(time);
+                    elsewhere[whole] = elsewhere[whole].saturating_add(more.max(0));
+                }
+                Compared::Alone => {}
+                Compared::Never => {
+                    let is_wait = activities.list[activity as usize].kind == Kind::Waited;
+                    if is_wait && theirs > 0 {
+                        alike.push(Alike {
+                            activity,
+                            all: time,
+                            both: theirs.min(time),
+                        });
+                    }
+                    continue;
+                }
             }
-            continue;
+            if more > 0 {
+                let more = More {
+                    activity,
+                    time: more,
+                };
+                self.found.push((more, time));
+            }
         }
-        let more = time - theirs;
-        // Without a branch: what took longer is hard to predict.
-        excess[begin + end] = More {
-            activity,
-            time: more,
-        };
-        times[first + end] = time;
-        end += usize::from(more > 0);
-        if let Some(whole) = whole(activity) {
-            wholes[whole] = wholes[whole].saturating_add(time);
-            all[whole] = all[whole].saturating_add(more.max(0));
+        for ((elsewhere, whole), other) in elsewhere.iter_mut().zip(wholes).zip(other.wholes) {
+            *elsewhere -= (whole - other).clamp(0, *elsewhere);
         }
-    }
-    let mut elsewhere = all;
-    for ((elsewhere, whole), other) in elsewhere.iter_mut().zip(wholes).zip(other.wholes) {
-        *elsewhere -= (whole - other).clamp(0, *elsewhere);
-    }
-    let mut kept = begin;
-    for at in begin..begin + end {
-        let mut more = excess[at];
-        if let Some(whole) = whole(more.activity) {
-            let set = elsewhere[whole].min(more.time);
-            more.time -= set;
-            elsewhere[whole] -= set;
+        let first = self.more.len();
+        for &(mut more, time) in &self.found {
+            if let Compared::InWhole(whole) = activities.compared[more.activity as usize] {
+                let elsewhere = &mut elsewhere[usize::from(whole)];
+                let set = more.time.min(*elsewhere);
+                more.time -= set;
+                *elsewhere -= set;
+            }
+            if more.time > 0 {
+                self.more.push(more);
+                self.times.push(time);
+            }
         }
-        excess[kept] = more;
-        times[first + kept - begin] = times[first + at - begin];
-        kept += usize::from(more.time > 0);
+        (self.more.len() - first) as u32
     }
-    excess.truncate(kept);
-    times.truncate(first + kept - begin);
-    (excess.len() - begin) as u32
 }

@@ -71,7 +71,7 @@ impl Sets {
         let key = |(lane, jump): &(u32, Jump)| (jump.time, jump.rank, jump.thread, *lane);
         // One list of each location, in order.
         jumps.sort_by_key(key);
-        let mut told = Vec::new();
+        let mut told = Vec::with_capacity(jumps.len());
         let mut members = Vec::new();
         for same in jumps.chunk_by(|a, b| a.1 == b.1) {
             members.clear();
@@ -204,7 +204,8 @@ impl<'j> Path<'j> {
 
 impl Head {
     fn follow(&mut self, of_agents: &[Jumping], start: i64, told: &mut [Passing]) {
-        let mut all: Vec<(u32, Jump)> = Vec::new();
+        let count = of_agents.iter().map(|parcel| parcel.jumps.len()).sum();
+        let mut all: Vec<(u32, Jump)> = Vec::with_capacity(count);
         for ((agent, parcel), sets) in of_agents.iter().enumerate().zip(&self.sets) {
             let first = self.first[agent];
             let end = self.first.get(agent + 1).copied();

@@ -1,13 +1,12 @@
 //! What a location did so far: time by activity, and which of them took some since a moment.
 //!
-//! Of hundreds of activities few take time between two meetings. They are listed by the time between
-//! meetings in which they changed last, so that nobody looks at the others.
+//! Of hundreds of activities few take time between two meetings. Changes are listed with the meetings
+//! before them, so that nobody looks at the others.
 
-use crate::basics::ends::NONE;
 use crate::roots::synced::Closed;
 
 /// What a location did so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Spent {
     /// Position among what happened here.
     pub order: u64,
@@ -15,14 +14,14 @@ pub struct Spent {
     pub waited: i64,
     /// Number of calls so far that met somebody.
     meetings: u64,
-    /// The activity that changed last, of those that had not changed since the last meeting.
-    latest: u32,
+    /// Activities that changed, the latest last, with [`Of::changed`] then. Of an activity only its last one counts.
+    changes: Vec<(u64, u32)>,
     /// By activity.
     of: Vec<Of>,
 }
 
 /// One activity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Of {
     /// In all, ns.
     time: i64,
@@ -30,28 +29,21 @@ struct Of {
     ended: i64,
     /// Number of meetings before its last change, from 1; 0 if there is none.
     changed: u64,
-    /// The neighbours in the list.
-    later: u32,
-    earlier: u32,
 }
 
-impl Default for Spent {
-    fn default() -> Spent {
-        Spent {
-            order: 0,
-            waited: 0,
-            meetings: 0,
-            latest: NONE,
-            of: Vec::new(),
-        }
-    }
-}
+/// Changes that are listed beside two of each activity.
+const MORE_CHANGES: usize = 32;
 
 impl Spent {
     /// A call ends that met somebody: what it spent is added from now on, and what comes later.
     #[inline]
     pub fn meet(&mut self) {
         self.meetings += 1;
+        if self.changes.len() > 2 * self.of.len() + MORE_CHANGES {
+            let of = &self.of;
+            self.changes
+                .retain(|&(when, activity)| of[activity as usize].changed == when);
+        }
     }
 
     /// Some time was spent until `ended`, ns.
@@ -75,6 +67,7 @@ impl Spent {
     }
 
     /// When an activity ended last, ns.
+    #[inline]
     pub fn ended(&self, activity: u32) -> i64 {
         self.of.get(activity as usize).map_or(0, |of| of.ended)
     }
@@ -99,15 +92,11 @@ impl Spent {
     /// The activities that changed after so many meetings, and their times, ns.
     #[inline]
     fn changed(&self, meetings: u64) -> impl Iterator<Item = (u32, i64)> + '_ {
-        let mut next = self.latest;
-        std::iter::from_fn(move || {
-            let of = self
-                .of
-                .get(next as usize)
-                .filter(|of| of.changed > meetings)?;
-            let found = (next, of.time);
-            next = of.earlier;
-            Some(found)
+        let changes = self.changes.iter().rev();
+        let changes = changes.take_while(move |(when, _)| *when > meetings);
+        changes.filter_map(|&(when, activity)| {
+            let of = &self.of[activity as usize];
+            (of.changed == when).then_some((activity, of.time))
         })
     }
 
@@ -115,46 +104,20 @@ impl Spent {
     #[inline]
     fn change(&mut self, activity: u32) -> &mut Of {
         let (at, now) = (activity as usize, self.meetings + 1);
-        if self.of.get(at).is_none_or(|of| of.changed != now) {
-            self.move_up(activity);
-        }
-        &mut self.of[at]
-    }
-
-    /// The activity goes to the front of the list.
-    fn move_up(&mut self, activity: u32) {
-        let at = activity as usize;
         if self.of.len() <= at {
             self.grow(at);
         }
-        let Of { later, earlier, .. } = self.of[at];
-        self.of[at].changed = self.meetings + 1;
-        if self.latest == activity {
-            return;
+        let of = &mut self.of[at];
+        if of.changed != now {
+            of.changed = now;
+            self.changes.push((now, activity));
         }
-        if let Some(later) = self.of.get_mut(later as usize) {
-            later.earlier = earlier;
-        }
-        if let Some(earlier) = self.of.get_mut(earlier as usize) {
-            earlier.later = later;
-        }
-        let before = std::mem::replace(&mut self.latest, activity);
-        if let Some(before) = self.of.get_mut(before as usize) {
-            before.later = activity;
-        }
-        (self.of[at].later, self.of[at].earlier) = (NONE, before);
+        of
     }
 
     #[cold]
     fn grow(&mut self, at: usize) {
-        let none = Of {
-            time: 0,
-            ended: 0,
-            changed: 0,
-            later: NONE,
-            earlier: NONE,
-        };
-        self.of.resize(at + 1, none);
+        self.of.resize(at + 1, Of::default());
     }
 }
 

@@ -210,7 +210,7 @@ impl<'s> Sweep<'s> {
         until: i64,
         jumps: &mut Vec<Jump>,
     ) {
-        let mut own_jumps = Vec::new();
+        let mut own_jumps = Vec::with_capacity(links.len());
         for (lane, &(begin, end)) in (0..).zip(own) {
             let links = &links[begin..end];
             path::jumps(lane, links, &mut own_jumps);

@@ -10,7 +10,7 @@ use crate::roots::spent::{Spent, Sums};
 use crate::roots::teams::Team;
 
 /// Activities, and ns.
-pub type Parts = SmallVec<[(u32, i64); 4]>;
+pub type Parts = SmallVec<[(u32, i64); 1]>;
 
 /// A call that ends.
 pub struct Closed {
@@ -52,17 +52,26 @@ pub struct Synced {
 }
 
 impl Synced {
-    /// The last one with a partner.
+    /// The number of a partner.
     #[inline]
-    pub fn with(&self, partner: Partner, members: &Members) -> &Sums {
+    pub fn number(&mut self, partner: Partner) -> u32 {
+        let next = self.sums.len() as u32;
+        let number = *self.pairs.entry(partner).or_insert(next);
+        if number == next {
+            self.sums.push(Sums::default());
+        }
+        number
+    }
+
+    /// The last one with a partner, given with its number.
+    #[inline]
+    pub fn with(&self, (partner, number): (Partner, u32), members: &Members) -> &Sums {
         let mut last = match partner {
             Partner::Rank(_) => &self.all,
             Partner::Thread(thread) => self.with_thread(thread),
         };
-        if let Some(&pair) = self.pairs.get(&partner) {
-            let pair = &self.sums[pair as usize];
-            last = if pair.order > last.order { pair } else { last };
-        }
+        let pair = &self.sums[number as usize];
+        last = if pair.order > last.order { pair } else { last };
         let Partner::Rank(rank) = partner else {
             return last;
         };
@@ -141,13 +150,8 @@ impl Synced {
     }
 
     /// The two of a wait met.
-    pub fn pair(&mut self, partner: Partner, now: &Spent) -> &mut Sums {
-        let next = self.sums.len() as u32;
-        let at = *self.pairs.entry(partner).or_insert(next);
-        if at == next {
-            self.sums.push(Sums::default());
-        }
-        let sums = &mut self.sums[at as usize];
+    pub fn pair(&mut self, number: u32, now: &Spent) -> &mut Sums {
+        let sums = &mut self.sums[number as usize];
         sums.note(now);
         sums
     }

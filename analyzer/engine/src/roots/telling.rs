@@ -25,6 +25,9 @@ impl Sweep<'_> {
         let ranks = self.search.opened.agent_of.len();
         let mut telling: Vec<Telling> = (0..agents).map(|_| Telling::default()).collect();
         let mut waits: Vec<Vec<u32>> = vec![Vec::new(); agents];
+        // Most late parties are at the same agent.
+        telling[job.agent()].told.reserve(links.len());
+        waits[job.agent()].reserve(links.len());
         let mut told: Vec<(u32, u32)> = Vec::with_capacity(links.len());
         for (walker, &(begin, end)) in self.walkers.iter().zip(own) {
             let Some(first) = links[begin..end].first() else {
@@ -83,12 +86,14 @@ impl Sweep<'_> {
             }
         }
         self.folded.clear();
-        let mut lates: Vec<Late> = Vec::new();
         let mut leaving: Vec<Leaving> = (0..agents).map(|_| Leaving::default()).collect();
         let received = exchange(job, &mut telling);
+        let count = received.iter().map(|parcel| parcel.told.len()).sum();
+        let mut lates: Vec<Late> = Vec::with_capacity(count);
         let mut last: Option<(Victim, u32)> = None;
         for ((agent, parcel), leaving) in (0..).zip(&received).zip(&mut leaving) {
             counts.push(parcel.told.len() as u32);
+            leaving.earlier.reserve(parcel.told.len());
             for (index, told) in (0..).zip(&parcel.told) {
                 let lane = self.late.get(&(told.late_rank, told.late_thread)).copied();
                 if lane.is_none() {

@@ -11,17 +11,18 @@ use std::ops::Range;
 
 use laggard_trace::calls::Shape;
 use laggard_trace::{Beside, Event};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, INSIDE, Told, is_call};
+use crate::roots::activities::{Activities, INSIDE, OfCall, Told, is_call};
 use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
 use crate::roots::sums::Longer;
-use crate::roots::synced::{Closed, Partner, Synced};
+use crate::roots::synced::{Closed, Synced};
 use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
@@ -135,6 +136,11 @@ impl Open {
     fn is_work(&self) -> bool {
         self.off == [0; INSIDE.len()]
     }
+
+    /// Whether it did nothing but work in its own time.
+    fn is_plain(&self) -> bool {
+        self.worked == 0 && self.waited == 0 && self.is_work()
+    }
 }
 
 /// One location.
@@ -153,9 +159,9 @@ pub struct Walker<'a> {
     begin: Option<i64>,
     startup: Option<u32>,
     looks: Looks,
-    /// Whom the open call synchronised with, when the first of the two left, and how much later this
-    /// one did if it waited for a message, ns.
-    partners: Vec<(Partner, i64, i64)>,
+    /// Whom the open call synchronised with, by number, when the first of the two left, and how much later
+    /// this one did if it waited for a message, ns.
+    partners: Vec<(u32, i64, i64)>,
     /// When the first one left the collective that is open, ns.
     left: i64,
     /// Whether members of its group waited for the open call, or it for them.
@@ -178,8 +184,8 @@ pub struct Walker<'a> {
     waits_alone: bool,
     /// Waits of the open call for somebody known: activities, and ns.
     alike: SmallVec<[(u32, i64); 2]>,
-    /// How many are told apart by whom they are for.
-    told_apart: u32,
+    /// The activities of waits that are told apart by whom they are for: a rank and a thread.
+    told_apart: FxHashMap<(u32, u32), u32>,
     /// Looks waited until then, ns, and that much more than the links so far tell.
     looked_on: (i64, i64),
     /// What calls are beside work while they wait.
@@ -220,7 +226,7 @@ impl<'a> Walker<'a> {
         (folds, functions): (bool, &'a Functions),
         (start, begun): (Option<i64>, i64),
     ) -> Self {
-        let mut activities = Activities::default();
+        let mut activities = Activities::new(folds);
         activities.note_samples(thread, functions);
         Walker {
             name: (rank, thread.number),
@@ -256,7 +262,7 @@ impl<'a> Walker<'a> {
             met_all: None,
             folds,
             waits_alone: false,
-            told_apart: 0,
+            told_apart: FxHashMap::default(),
             alike: SmallVec::new(),
             looked_on: (i64::MIN, 0),
             in_waits: InWaits::default(),
@@ -360,11 +366,7 @@ impl<'a> Walker<'a> {
             if let Some(last) = &self.open {
                 let (time, before) = (begin - last.leave, last.signature);
                 if time > 0 {
-                    self.compute(
-                        (before, signature),
-                        Told::by(event, self.folds),
-                        (enter, time),
-                    );
+                    self.compute((before, signature), event, (enter, time));
                 }
             }
             self.begin.get_or_insert(enter);
@@ -389,9 +391,19 @@ impl<'a> Walker<'a> {
         self.columns = columns;
     }
 
-    /// Some `time` passed between two calls, ns, until `enter`.
+    /// Some `time` passed between two calls, ns, until `enter`. The `event` is the one after it.
     #[inline]
-    fn compute(&mut self, around: (u32, u32), told: Told<'_>, (enter, time): (i64, i64)) {
+    fn compute(&mut self, around: (u32, u32), event: Option<&Event>, (enter, time): (i64, i64)) {
+        if event.is_none() && self.activities.has_no_counters() {
+            let number = self.activities.of_gap(self.thread, around.0, around.1);
+            self.spent.add(number, time, enter);
+            return;
+        }
+        self.compute_parts(around, Told::by(event, self.folds), (enter, time));
+    }
+
+    /// The same with all that a record may tell of it.
+    fn compute_parts(&mut self, around: (u32, u32), told: Told<'_>, (enter, time): (i64, i64)) {
         let spent = &mut self.spent;
         let mut part = |number, time| spent.add(number, time, enter);
         let activities = &mut self.activities;
@@ -408,6 +420,15 @@ impl<'a> Walker<'a> {
         activities.of_counts(self.thread, counted, (time - away).max(0), part);
     }
 
+    /// Whether calls met nobody that do not do so by their kind.
+    fn is_alone(&self) -> bool {
+        self.partners.is_empty()
+            && !self.met_group
+            && !self.waits_alone
+            && self.started.is_empty()
+            && self.completing.is_empty()
+    }
+
     /// Passes over calls that do nothing but take time: from `at` on, and before the call with the
     /// number `late`, or one entered at `due`, ns. Returns where it stopped.
     fn pass(
@@ -416,50 +437,45 @@ impl<'a> Walker<'a> {
         (at, extended): (usize, &mut usize),
         (late, due): (u64, i64),
     ) -> usize {
-        let idles = self.partners.is_empty() && !self.met_group && !self.waits_alone;
-        let idles = idles && self.started.is_empty() && self.completing.is_empty();
-        let is_idle = |open: &Open| open.worked == 0 && open.waited == 0 && open.is_work();
-        let open = self.open.filter(|open| idles && is_idle(open));
-        let Some(mut open) = open else {
+        let open = self.open.as_ref().filter(|open| open.is_plain());
+        let Some(open) = open.filter(|_| self.is_alone()) else {
             return at;
         };
-        let mut last = self.activities.of_call(self.thread, open.signature);
+        let (mut signature, mut begin, mut leave) = (open.signature, open.begin, open.leave);
+        let mut off = [0; INSIDE.len()];
+        let mut last = self.activities.of_call(self.thread, signature);
         let end = (late.saturating_sub(columns.number)).min(columns.enter.len() as u64) as usize;
         let mut stop = at;
-        while stop < end && !last.meets && open.is_work() {
-            let signature = columns.signature[stop];
-            let (enter, leave) = (columns.enter[stop], columns.leave[stop]);
-            if enter >= due || !self.activities.is_plain(self.thread, signature) {
+        while stop < end && !last.meets && off == [0; INSIDE.len()] {
+            let (next, enter) = (columns.signature[stop], columns.enter[stop]);
+            if enter >= due || !self.activities.is_plain(self.thread, next) {
                 break;
             }
-            let time = open.leave - open.begin;
-            self.spent.add(last.number, time, open.leave);
+            self.spent.add(last.number, leave - begin, leave);
             self.posts += u64::from(last.posts);
             let event = event_at(columns, extended, stop);
-            let off = self.off_inside(signature, event);
-            if enter > open.leave {
-                let told = Told::by(event, self.folds);
-                let time = enter - open.leave;
-                self.compute((open.signature, signature), told, (enter, time));
+            off = self.off_inside(next, event);
+            if enter > leave {
+                self.compute((signature, next), event, (enter, enter - leave));
             }
-            last = self.activities.of_call(self.thread, signature);
-            open = Open {
+            last = self.activities.of_call(self.thread, next);
+            (signature, begin, leave) = (next, enter, columns.leave[stop]);
+            stop += 1;
+        }
+        if stop > at {
+            self.looks.pass();
+            self.open = Some(Open {
                 signature,
-                number: columns.number + stop as u64,
-                enter,
+                number: columns.number + stop as u64 - 1,
+                enter: begin,
                 leave,
-                begin: enter,
+                begin,
                 worked: 0,
                 waited: 0,
                 transfer: 0,
                 goes_on: false,
                 off,
-            };
-            stop += 1;
-        }
-        if stop > at {
-            self.looks.pass();
-            self.open = Some(open);
+            });
         }
         stop
     }
@@ -487,10 +503,22 @@ impl<'a> Walker<'a> {
     /// Ends the open call: another one begins.
     #[inline]
     fn close(&mut self, members: &Members) {
-        let open = self.open.filter(|open| open.signature != NONE);
+        let open = self.open.as_ref().filter(|open| open.signature != NONE);
         let Some(open) = open else {
             return;
         };
+        let call = self.activities.of_call(self.thread, open.signature);
+        if !call.meets && open.is_plain() && self.is_alone() {
+            let time = open.leave - open.begin;
+            self.spent.add(call.number, time, open.leave);
+            self.posts += u64::from(call.posts);
+            return;
+        }
+        self.close_among_others(*open, call, members);
+    }
+
+    /// Ends a call that may have waited, or met others.
+    fn close_among_others(&mut self, open: Open, of_call: OfCall, members: &Members) {
         let Open {
             signature,
             leave,
@@ -501,7 +529,6 @@ impl<'a> Walker<'a> {
             goes_on,
             ..
         } = open;
-        let of_call = self.activities.of_call(self.thread, signature);
         let number = of_call.number;
         let meets = of_call.meets || self.met_group || !self.partners.is_empty();
         if meets {

@@ -450,8 +450,12 @@ macro_rules! entries {
                 let mut mask = Mask::reserve(packer, Self::FIELDS);
                 let mut differs = false;
                 $(
+                    // Most fields of most blocks.
+                    let is_same = |entry: &T| field(entry).$field == before.$field;
+                    let is_same = block.iter().all(is_same);
                     differs |= mask.field(packer, |packer| {
-                        Pack::put(block, |entry| field(entry).$field, &before.$field, packer)
+                        !is_same
+                            && Pack::put(block, |entry| field(entry).$field, &before.$field, packer)
                     });
                 )*
                 differs

@@ -28,14 +28,19 @@ impl InWaits {
 
 impl Walker<'_> {
     /// What a call's record tells of it, by [`INSIDE`], ns.
+    #[inline]
     pub(super) fn off_inside(
         &mut self,
         signature: u32,
         event: Option<&Event>,
     ) -> [i64; INSIDE.len()] {
-        let Some(event) = event.filter(|event| self.folds && !event.inside.is_work()) else {
-            return [0; INSIDE.len()];
-        };
+        match event.filter(|event| self.folds && !event.inside.is_work()) {
+            Some(event) => self.told_inside(signature, event),
+            None => [0; INSIDE.len()],
+        }
+    }
+
+    fn told_inside(&mut self, signature: u32, event: &Event) -> [i64; INSIDE.len()] {
         let tells = self.activities.of_call(self.thread, signature).tells;
         let stream = &self.thread.stream;
         let mut times = event.inside.of_call(|ticks| stream.length_ns(ticks));
@@ -50,33 +55,44 @@ impl Walker<'_> {
     /// Where in the call a rank was off its processor is not recorded. Libraries that yield or sleep in
     /// waits are off it there, too: by as much as in the calls so far that did little but wait. What goes
     /// beyond is of the call itself, and never more than that.
+    #[inline]
     pub(super) fn parts(&mut self, open: &Open, number: u32, mut own: i64) -> Parts {
         let mut parts = Parts::new();
+        if !open.is_work() {
+            self.beside_work(open, &mut own, &mut parts);
+        }
+        parts.push((number, own));
+        let waited = i128::from(open.waited) * i128::from(WAITING.1);
+        let whole = open.leave - open.enter;
+        if waited > 0 && waited >= i128::from(whole) * i128::from(WAITING.0) {
+            // Who waits without a processor goes on late: what comes after the waiting is off it first.
+            let rest = (whole - open.waited).max(0);
+            if !open.is_work() {
+                for (sum, time) in self.in_waits.times.iter_mut().zip(open.off) {
+                    *sum = sum.saturating_add((time.min(whole) - rest).max(0));
+                }
+            }
+            self.in_waits.all = self.in_waits.all.saturating_add(open.waited);
+        }
+        parts
+    }
+
+    /// Takes the parts beside work from a call's `own` time, ns.
+    fn beside_work(&mut self, open: &Open, own: &mut i64, parts: &mut Parts) {
         let whole = open.leave - open.enter;
         for (at, &time) in open.off.iter().enumerate().filter(|(_, time)| **time > 0) {
             let part = self.in_waits.beyond(at, time.min(whole), open.waited);
-            let part = part.clamp(0, own);
+            let part = part.clamp(0, *own);
             if part > 0 {
                 let inside = self
                     .activities
                     .inside(self.thread, INSIDE[at], open.signature);
                 parts.push((inside, part));
-                own -= part;
+                *own -= part;
                 if INSIDE[at] == Kind::Preempted {
                     add(&mut self.preempted, open.signature, part);
                 }
             }
         }
-        parts.push((number, own));
-        let waited = i128::from(open.waited) * i128::from(WAITING.1);
-        if waited > 0 && waited >= i128::from(whole) * i128::from(WAITING.0) {
-            // Who waits without a processor goes on late: what comes after the waiting is off it first.
-            let rest = (whole - open.waited).max(0);
-            for (sum, time) in self.in_waits.times.iter_mut().zip(open.off) {
-                *sum = sum.saturating_add((time.min(whole) - rest).max(0));
-            }
-            self.in_waits.all = self.in_waits.all.saturating_add(open.waited);
-        }
-        parts
     }
 }

@@ -13,7 +13,7 @@ use crate::stream::rows::Row;
 use crate::wire::links::{Blame, Link};
 
 /// Late locations whose waits are told apart; more would take memory for each of their partners.
-const TOLD_APART: u32 = 64;
+const TOLD_APART: usize = 64;
 
 impl Walker<'_> {
     /// The open call was late for another location.
@@ -32,11 +32,12 @@ impl Walker<'_> {
                     false => i64::MAX,
                 };
                 let partner = self.partner(late.rank, late.thread);
-                self.partners.push((partner, left, 0));
+                let number = self.synced.number(partner);
+                self.partners.push((number, left, 0));
                 if late.is_met {
                     self.left = self.left.min(late.left);
                 }
-                self.synced.with(partner, members)
+                self.synced.with((partner, number), members)
             }
             group => {
                 self.left = self.left.min(late.left);
@@ -76,7 +77,7 @@ impl Walker<'_> {
                 self.alone.push(Alone {
                     rank,
                     number: NONE,
-                    wholes: self.activities.wholes(&self.times[first..], self.folds),
+                    wholes: self.activities.wholes(&self.times[first..]),
                     times: times_from(first, &self.times),
                 });
             }
@@ -140,7 +141,8 @@ impl Walker<'_> {
                     false => *leave,
                 };
                 let partner = self.partner(link.late_rank, link.late_thread);
-                let since = self.synced.with(partner, members);
+                let number = self.synced.number(partner);
+                let since = self.synced.with((partner, number), members);
                 let mut later = 0;
                 if let Some(open) = self.open.as_mut().filter(|_| is_sent(link) && self.folds) {
                     later = open.leave.saturating_sub(*leave.max(&link.enter));
@@ -149,7 +151,7 @@ impl Walker<'_> {
                     transfer = later.min(since.later).clamp(0, i64::from(u32::MAX));
                     open.transfer = transfer;
                 }
-                self.partners.push((partner, left, later));
+                self.partners.push((number, left, later));
                 since
             }
         };
@@ -159,7 +161,7 @@ impl Walker<'_> {
             let number = self.activities.number(Activity::met_alone(self.name.0));
             self.times.push((number, 1));
         }
-        let wholes = self.activities.wholes(&self.times[first..], self.folds);
+        let wholes = self.activities.wholes(&self.times[first..]);
         let times = times_from(first, &self.times);
         let alike = self.alike(link, transfer);
         self.waits.push(Waited {
@@ -179,13 +181,14 @@ impl Walker<'_> {
         if !self.folds {
             return NONE;
         }
-        let waited = Activity::waited((link.late_rank, link.late_thread));
-        let number = match self.activities.known(&waited) {
-            Some(number) => number,
-            None if self.told_apart == TOLD_APART => return NONE,
+        let late = (link.late_rank, link.late_thread);
+        let number = match self.told_apart.get(&late) {
+            Some(&number) => number,
+            None if self.told_apart.len() == TOLD_APART => return NONE,
             None => {
-                self.told_apart += 1;
-                self.activities.number(waited)
+                let number = self.activities.number(Activity::waited(late));
+                self.told_apart.insert(late, number);
+                number
             }
         };
         let time = link.share.saturating_add(transfer);
