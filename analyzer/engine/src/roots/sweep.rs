@@ -17,7 +17,7 @@ use crate::roots::sides::Spoken;
 use crate::roots::sums::Victim;
 use crate::roots::teams::Teams;
 use crate::roots::telling::{Exchanged, Team, teams};
-use crate::roots::walk::{Late, Walker};
+use crate::roots::walk::{Late, Walker, births};
 use crate::roots::{Search, lanes, path};
 use crate::wire::links::{Jump, Kept, Link};
 
@@ -72,6 +72,7 @@ impl<'s> Sweep<'s> {
     ) -> Self {
         let (mut walkers, mut names) = (Vec::new(), Vec::new());
         let (mut waiting, mut late) = (FxHashMap::default(), FxHashMap::default());
+        let mut born = Vec::new();
         let load = Load::new(search.end);
         let of_run = search.opened.agent_of.len();
         let mut map = WaitMap::new(of_run, load.width().saturating_mul(2));
@@ -97,12 +98,19 @@ impl<'s> Sweep<'s> {
                 None => Some(started.get(&rank).copied().unwrap_or(0)),
             };
             later.extend(start.map(|start| (start, lane)));
+            born.push(bounds.born.map(|ticks| clock.ns(ticks)));
             walkers.push(Walker::new(
                 (rank, thread),
                 clock.clone(),
                 (search.folds, search.functions),
                 (start, begun),
             ));
+        }
+        let mut born = &born[..];
+        for threads in walkers.chunk_by_mut(|a: &Walker, b| a.name.0 == b.name.0) {
+            let own;
+            (own, born) = born.split_at(threads.len());
+            births::tell(threads, own);
         }
         later.sort_unstable_by(|a, b| b.cmp(a));
         Sweep {

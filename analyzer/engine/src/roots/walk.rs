@@ -1,6 +1,7 @@
 //! The forward sweep over the calls of a location: time by activity, and what was done since it
 //! last synchronised with another rank.
 
+pub mod births;
 mod inside;
 mod meeting;
 mod waiting;
@@ -28,6 +29,7 @@ use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
 use crate::wire::links::{Blame, Link, More, Wholes};
+use births::Births;
 use inside::InWaits;
 use meeting::Started;
 pub use waiting::team;
@@ -168,6 +170,9 @@ pub struct Walker<'a> {
     met_group: bool,
     /// Meetings of its rank's threads that were read: numbers of its calls, and who came.
     teams: VecDeque<(u64, Team)>,
+    /// When another thread of its rank started it, ns, until its first call is read.
+    born: Option<i64>,
+    births: Births,
     /// Requests posted so far.
     posts: u64,
     /// Non-blocking collectives under way, and those that the open call completes.
@@ -255,6 +260,8 @@ impl<'a> Walker<'a> {
             left: i64::MAX,
             met_group: false,
             teams: VecDeque::new(),
+            born: None,
+            births: Births::default(),
             posts: 0,
             started: Vec::new(),
             completing: Vec::new(),
@@ -344,6 +351,7 @@ impl<'a> Walker<'a> {
                 }
                 let late = late.map_or(u64::MAX, |(_, late)| late.event);
                 let due = due.map_or(i64::MAX, |(_, (link, _))| link.enter);
+                let due = due.min(self.births.next());
                 let stop = next.map(|at| self.pass(&columns, (at, &mut extended), (late, due)));
                 if stop > next {
                     next = stop.and_then(|at| (at..end).find(is_defined));
@@ -363,9 +371,14 @@ impl<'a> Walker<'a> {
                 .looks
                 .take((signature, row), (enter, leave), event, &thread.stream);
             let begin = look.map_or(enter, |look| look.begin);
+            if let Some(born) = self.born.take() {
+                self.live(born, signature);
+            }
             if let Some(last) = &self.open {
                 let (time, before) = (begin - last.leave, last.signature);
-                if time > 0 {
+                if time > 0 && self.births.next() < begin {
+                    self.compute_meanwhile((before, signature), event, (begin, time));
+                } else if time > 0 {
                     self.compute((before, signature), event, (enter, time));
                 }
             }
@@ -508,7 +521,8 @@ impl<'a> Walker<'a> {
             return;
         };
         let call = self.activities.of_call(self.thread, open.signature);
-        if !call.meets && open.is_plain() && self.is_alone() {
+        let is_alone = self.is_alone() && open.leave < self.births.next();
+        if !call.meets && open.is_plain() && is_alone {
             let time = open.leave - open.begin;
             self.spent.add(call.number, time, open.leave);
             self.posts += u64::from(call.posts);
@@ -531,7 +545,7 @@ impl<'a> Walker<'a> {
         } = open;
         let number = of_call.number;
         let meets = of_call.meets || self.met_group || !self.partners.is_empty();
-        if meets {
+        if meets || self.births.next() <= leave {
             self.spent.meet();
         }
         if worked > 0 {
@@ -564,6 +578,7 @@ impl<'a> Walker<'a> {
             let row = self.thread.rows.get(signature as usize);
             self.synchronise(row, members, &call);
         }
+        self.meet_born(&call);
         // What is late from now on comes after this wait.
         if std::mem::take(&mut self.waits_alone) && self.spent.order == order {
             self.spent.order += 2;
