@@ -135,7 +135,7 @@ impl Attack {
     }
 
     fn analyzed(&self) -> Report {
-        let text = self.bench.analyze_all(&self.trace());
+        let text = self.bench.analyze_agreed(&self.trace());
         let report = Report::parse(&text).expect("a report of the promised shape");
         assert_eq!(report.run.ranks, 2, "{report:#?}");
         report

@@ -5,7 +5,7 @@
 //! ```text
 //! programs/NAME.c ─ mpicc ─> program ─ mpirun ───────────────────> output ┐ equal?
 //!                               └───── mpirun, LD_PRELOAD ─> trace  output ┘
-//!                                                              └ laggard analyze × 1, 2, 3 agents ─ equal?
+//!                                                              └ analyses by 1, 2, 3 agents ─ equal?
 //!                                                                   ├ report.json ─ as the source expects?
 //!                              laggard export --to otf2, analyze ─────┴ report.json ─ the same?
 //! ```
@@ -18,6 +18,7 @@
 //! - [`round_trip`] compares findings of a trace with those of its archive, [`dump`] computes some
 //!   of a report anew from the calls, [`replayed`] compares a run with its replay, [`conserved`]
 //!   adds root causes up;
+//! - [`agents`] compares analyses by several agents without a launcher;
 //! - [`threads`] is what tests of programs with several threads look at;
 //! - [`process`] runs commands that cannot hang, [`attempts`] repeats tests that a busy machine
 //!   disturbed;
@@ -70,6 +71,7 @@
 //! are off, the run is repeated with longer delays, see [`attempts`]. Results that do not depend on
 //! time must be right at once, unless something else used the machine meanwhile.
 
+pub mod agents;
 pub mod archive;
 pub mod attack;
 pub mod attempts;

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use laggard_engine::AnalyzeOptions;
+
+use crate::agents;
 use crate::attempts::{self, Watch};
 use crate::folders::target;
 use crate::hosts::Hosts;
@@ -293,22 +296,44 @@ impl Bench {
     /// If an analysis fails, or the reports differ in more than the `agents` object or violate the
     /// schema.
     pub fn analyze_all(&self, trace: &Path) -> String {
-        let report = |agents: u32| {
-            let path = self.path(&format!("report-{agents}.json"));
-            let outcome = self.analyze(trace, agents, &path, &["--all", "-q"]);
-            outcome.expect_orderly().expect_success();
-            fs::read_to_string(&path).expect("a report")
-        };
-        let first = report(self.agents[0]);
+        let first = self.analyze_valid(trace);
         for &agents in &self.agents[1..] {
-            let other = report(agents);
+            let other = self.analyze_by(trace, agents);
             if let Some(difference) = difference(&first, &other) {
                 panic!("1 and {agents} agents write different reports: {difference}");
             }
         }
-        let violations = crate::report::schema_violations(&first);
-        assert_eq!(violations, [""; 0], "not as the schema says");
         first
+    }
+
+    /// The same, but several agents are threads of this process: that takes no launcher.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn analyze_agreed(&self, trace: &Path) -> String {
+        let report = self.analyze_valid(trace);
+        if self.agents.len() > 1 {
+            let mut options = AnalyzeOptions::default();
+            options.settings.all = true;
+            agents::assert_agreed(trace, &options);
+        }
+        report
+    }
+
+    /// The report of so many agents with `--all`.
+    fn analyze_by(&self, trace: &Path, agents: u32) -> String {
+        let path = self.path(&format!("report-{agents}.json"));
+        let outcome = self.analyze(trace, agents, &path, &["--all", "-q"]);
+        outcome.expect_orderly().expect_success();
+        fs::read_to_string(&path).expect("a report")
+    }
+
+    /// That of the fewest agents: it is as the schema says.
+    fn analyze_valid(&self, trace: &Path) -> String {
+        let report = self.analyze_by(trace, self.agents[0]);
+        let violations = crate::report::schema_violations(&report);
+        assert_eq!(violations, [""; 0], "not as the schema says");
+        report
     }
 }
 

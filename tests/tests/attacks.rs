@@ -151,7 +151,7 @@ fn processes_that_are_spawned() {
     traces.sort();
     assert_eq!(traces, ["trace", "trace.1"]);
     for trace in traces {
-        let text = attack.bench.analyze_all(&attack.bench.path(&trace));
+        let text = attack.bench.analyze_agreed(&attack.bench.path(&trace));
         let report = Report::parse(&text).expect("a report of the promised shape");
         assert_eq!(
             (report.run.ranks, report.errors().len()),
@@ -326,7 +326,7 @@ fn preloaded_on_one_rank_only() {
             lines.len() == 1 && lines[0].starts_with(&format!("laggard[{rank}]: 1 of 2 ranks")),
             "{outcome}"
         );
-        let report = Report::parse(&bench.analyze_all(&bench.path("trace")));
+        let report = Report::parse(&bench.analyze_agreed(&bench.path("trace")));
         let report = report.expect("a report of the promised shape");
         assert_eq!(report.anomaly("missing_ranks"), 1, "{report:#?}");
     }
@@ -336,7 +336,7 @@ fn preloaded_on_one_rank_only() {
 #[test]
 fn off_on_one_rank_only() {
     let (bench, _) = one_rank_is_different("off-on-one", 1, true, "LAGGARD_MODE=off");
-    let report = Report::parse(&bench.analyze_all(&bench.path("trace")));
+    let report = Report::parse(&bench.analyze_agreed(&bench.path("trace")));
     let report = report.expect("a report of the promised shape");
     assert_eq!(report.anomaly("missing_ranks"), 1, "{report:#?}");
 }
@@ -353,7 +353,7 @@ fn memory_is_short() {
         lines.len() == 2 && (0..2).all(|rank| lines[rank].starts_with(&said(rank))),
         "{outcome}"
     );
-    attack.bench.analyze_all(&attack.trace());
+    attack.bench.analyze_agreed(&attack.trace());
 }
 
 /// Descriptors belong to the program. A thread that momentarily has none is not recorded, and the
@@ -464,7 +464,7 @@ fn default_trace_directory() {
     run.run().expect_orderly().expect_success();
     attack
         .bench
-        .analyze_all(&attack.bench.path("laggard-trace"));
+        .analyze_agreed(&attack.bench.path("laggard-trace"));
 }
 
 /// An OpenSHMEM that numbers PEs in its own way is not recorded; one line and an anomaly say so.
@@ -485,7 +485,7 @@ fn pes_that_are_not_the_ranks_with_their_numbers() {
         let lines: Vec<&str> = traced.stderr.lines().collect();
         let said = "calls of OpenSHMEM are not recorded: its 2 PEs are not numbered as the 3 ranks";
         assert!(lines.len() == 1 && lines[0].contains(said), "{traced}");
-        let report = Report::parse(&bench.analyze_all(&trace));
+        let report = Report::parse(&bench.analyze_agreed(&trace));
         report.expect("a report of the promised shape")
     });
     assert_eq!(report.anomaly("pes_are_not_ranks"), 2, "{report:#?}");

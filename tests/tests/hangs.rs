@@ -39,7 +39,7 @@ fn recorded_as(test: &str, scene: &str, files: &str) -> (Bench, PathBuf) {
 
 /// Details of the report's anomalies of this kind, without times.
 fn said(bench: &Bench, trace: &Path, id: &str) -> Vec<String> {
-    let report = bench.analyze_all(trace);
+    let report = bench.analyze_agreed(trace);
     let report = Report::parse(&report).expect("a report of the promised shape");
     let rows = report.anomalies.iter().filter(|row| row.id == id);
     rows.map(|row| without_times(&row.detail)).collect()

@@ -102,7 +102,10 @@ fn spawned_processes_have_their_own() {
     for trace in traces {
         let trace = attack.bench.path(&trace);
         node_file(&trace);
-        assert_eq!(parsed(&attack.bench.analyze_all(&trace)).errors(), [""; 0]);
+        assert_eq!(
+            parsed(&attack.bench.analyze_agreed(&trace)).errors(),
+            [""; 0]
+        );
     }
 }
 
@@ -158,7 +161,7 @@ fn limits_are_those_of_a_location() {
             "{rank} {thread}: {size}"
         );
     }
-    let report = parsed(&bench.analyze_all(&bench.path("trace")));
+    let report = parsed(&bench.analyze_agreed(&bench.path("trace")));
     assert!(report.run.operations > 400_000, "{:#?}", report.run);
     assert_eq!(report.anomaly("size_limit"), 2, "{:#?}", report.anomalies);
     assert_eq!(report.errors(), [""; 0]);
@@ -169,7 +172,7 @@ fn limits_are_those_of_a_location() {
 fn a_full_disk_is_said() {
     let bench = Bench::beside("node-full");
     record(&bench, "trace", "node", &["300000", "700000"], &[]);
-    let report = parsed(&bench.analyze_all(&bench.path("trace")));
+    let report = parsed(&bench.analyze_agreed(&bench.path("trace")));
     assert_eq!(report.anomaly("write_error"), 2, "{:#?}", report.anomalies);
     assert!(report.run.operations > 600_000, "{:#?}", report.run);
 }
@@ -214,12 +217,12 @@ fn where_locations_lie_makes_no_difference() {
     record(bench, "long", "location", &["100000"], &[]);
     for name in ["trace", "long"] {
         let trace = bench.path(name);
-        let whole = bench.analyze_all(&trace);
+        let whole = bench.analyze_agreed(&trace);
         for from in [0, 1] {
             let other = bench.path(&format!("{name}-{from}"));
             converted(&trace, &other, from);
             assert_eq!(files(&other).len(), from + 1);
-            let report = bench.analyze_all(&other);
+            let report = bench.analyze_agreed(&other);
             if let Some(difference) = difference(&whole, &report) {
                 panic!("{name}, {from} locations in files of their own: {difference}");
             }
@@ -259,7 +262,7 @@ fn spoiled_files_are_not_hidden() {
     record(&bench, "trace", "node", &["20000"], &[]);
     let trace = bench.path("trace");
     let path = node_file(&trace);
-    let good = bench.analyze_all(&trace);
+    let good = bench.analyze_agreed(&trace);
     let bytes = fs::read(&path).expect("the file");
     // Header, claims, index blocks, entries, the locations' own headers and blocks.
     let places = [
@@ -318,7 +321,7 @@ fn stray_files_are_named() {
     let trace = bench.path("trace");
     converted(&bench.path("own"), &trace, 0);
     let node = node_file(&trace);
-    let good = bench.analyze_all(&trace);
+    let good = bench.analyze_agreed(&trace);
     let strange = |origin: &str, text: &str| {
         let report = parsed(text);
         assert_eq!(
@@ -389,6 +392,6 @@ fn a_planted_link_is_not_followed() {
             .is_symlink()
     );
     assert_no_anomalies(&parsed(
-        &attack.bench.analyze_all(&attack.bench.path("trace.2")),
+        &attack.bench.analyze_agreed(&attack.bench.path("trace.2")),
     ));
 }

@@ -157,11 +157,6 @@ fn hpcc_4() {
     hpcc(2, 2);
 }
 
-#[test]
-fn hpcc_8() {
-    hpcc(2, 4);
-}
-
 fn lammps(ranks: u32) {
     if Mpi::is_left_out(Mpi::Mpich, "lmp, which Debian builds for Open MPI alone") {
         return;
@@ -227,28 +222,8 @@ fn scalapack_lu_2() {
 }
 
 #[test]
-fn scalapack_lu_4() {
-    scalapack("xdlu", "LU.dat", 4);
-}
-
-#[test]
-fn scalapack_lu_8() {
-    scalapack("xdlu", "LU.dat", 8);
-}
-
-#[test]
-fn scalapack_qr_2() {
-    scalapack("xdqr", "QR.dat", 2);
-}
-
-#[test]
 fn scalapack_qr_4() {
     scalapack("xdqr", "QR.dat", 4);
-}
-
-#[test]
-fn scalapack_qr_8() {
-    scalapack("xdqr", "QR.dat", 8);
 }
 
 fn stencil(ranks: u32) {
@@ -269,9 +244,4 @@ fn mpi4py_stencil_2() {
 #[test]
 fn mpi4py_stencil_4() {
     stencil(4);
-}
-
-#[test]
-fn mpi4py_stencil_8() {
-    stencil(8);
 }

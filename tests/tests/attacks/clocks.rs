@@ -24,7 +24,7 @@ fn clocks_compared(how: &str, ranks: u32) -> Vec<Vec<u32>> {
     let traced = run.env("LD_PRELOAD", hosts).run().expect_orderly();
     assert_same(&plain, &traced);
     assert_eq!(traced.stderr, "", "{traced}");
-    let text = attack.bench.analyze_all(&attack.trace());
+    let text = attack.bench.analyze_agreed(&attack.trace());
     let report = Report::parse(&text).expect("a report of the promised shape");
     let missing = usize::from(how == "uneven");
     assert_eq!(report.errors().len(), missing, "{:#?}", report.anomalies);

@@ -136,7 +136,7 @@ fn tool_by_handle(test: &str, is_first: bool, is_linked: bool) {
         });
         assert_same(&plain, &traced);
         assert_eq!(traced.stderr, "");
-        let report = Report::parse(&attack.bench.analyze_all(&attack.trace()));
+        let report = Report::parse(&attack.bench.analyze_agreed(&attack.trace()));
         report.expect("a report of the promised shape")
     });
     assert_no_anomalies(&report);

@@ -3,21 +3,27 @@
 //! Successive entries of a message are alike: times of one channel, consecutive numbers, the same
 //! few call paths. So a list is written in blocks of [`BLOCK`] entries, and a block field by field:
 //! a mask of the fields that differ, then the differences from entry to entry (zigzag: small ones
-//! are small numbers), each with as many bits. What the few need that do not fit follows (as in
-//! Zukowski, Heman, Nes, Boncz: Super-scalar RAM-CPU cache compression, ICDE 2006). In short blocks
-//! each is an integer of variable length, see [`Packer::number`]. A call path is written once in a
-//! message and then named by number.
+//! are small numbers), each with as many bits. Where that takes less, a base is taken off each. What the few need
+//! that do not fit follows (as in Zukowski, Heman, Nes, Boncz: Super-scalar RAM-CPU cache
+//! compression, ICDE 2006). In short blocks each is an integer of variable length, see
+//! [`Packer::number`]. A call path is written once in a message and then named by number.
 
 use rustc_hash::FxHashMap;
 
 /// Entries of a block.
 const BLOCK: usize = 64;
 /// Most entries of a block whose numbers have variable length.
-const SHORT: usize = 7;
+const SHORT: usize = 3;
 /// Numbers of up to this many bits all have room.
 const SMALL: usize = 16;
+/// Differences of up to this many bits have no base.
+const PLAIN: usize = 8;
 /// Marks a width that some numbers exceed.
 const EXCEEDED: u8 = 1 << 7;
+/// Added to a width: the numbers have a base, which follows.
+const BASED: usize = 65;
+/// Numbers of more bits have none.
+const MOST_BASED: usize = 62;
 
 /// A message being written.
 #[derive(Default)]
@@ -65,21 +71,46 @@ impl Packer {
         self.bytes.truncate(end);
     }
 
+    /// Appends the differences of a block. Returns whether one is not zero.
+    fn differences(&mut self, differences: &[i64]) -> bool {
+        let (mut numbers, mut around) = ([0; BLOCK], [0; BLOCK]);
+        let most = bits(zigzags(differences, 0, &mut numbers));
+        let count = differences.len();
+        if count > SHORT && most > PLAIN {
+            let base = middle(differences);
+            let less = bits(zigzags(differences, base, &mut around));
+            let room = 8 * bits(zigzag(base) | 1).div_ceil(7);
+            if less <= MOST_BASED && less * count + room < most * count {
+                self.packed(&around[..count], Some(base));
+                return true;
+            }
+        }
+        self.numbers(&numbers[..count])
+    }
+
     /// Appends the numbers of a block. Returns whether one is not zero.
     fn numbers(&mut self, numbers: &[u64]) -> bool {
+        match numbers.len() <= SHORT {
+            true => numbers.iter().for_each(|&number| self.number(number)),
+            false => self.packed(numbers, None),
+        }
+        numbers.iter().any(|&number| number != 0)
+    }
+
+    /// Appends the numbers of a block that is not short, from which a `base` was taken off.
+    fn packed(&mut self, numbers: &[u64], base: Option<i64>) {
         let all = numbers.iter().fold(0, |all, number| all | number);
-        if numbers.len() <= SHORT {
-            numbers.iter().for_each(|&number| self.number(number));
-            return all != 0;
-        }
-        if all == 0 {
-            self.bytes.push(0);
-            return false;
-        }
         let width = width(numbers, bits(all));
         let exceeded = u64::MAX.checked_shl(width as u32).unwrap_or(0);
         let marked = if all & exceeded == 0 { 0 } else { EXCEEDED };
-        self.bytes.push(width as u8 | marked);
+        let based = if base.is_some() { BASED } else { 0 };
+        self.bytes.push((width + based) as u8 | marked);
+        if let Some(base) = base {
+            self.number(zigzag(base));
+        }
+        if all == 0 {
+            return;
+        }
         // No room is looked for word by word.
         let (mut words, mut count) = ([[0; 8]; BLOCK], 0);
         let (mut word, mut filled) = (0, 0);
@@ -110,8 +141,36 @@ impl Packer {
                 }
             }
         }
-        all != 0
     }
+}
+
+/// Differences as numbers that are small if they are near the base. Returns all their bits.
+#[inline]
+fn zigzags(differences: &[i64], base: i64, numbers: &mut [u64; BLOCK]) -> u64 {
+    let mut all = 0;
+    for (number, difference) in numbers.iter_mut().zip(differences) {
+        *number = zigzag(difference.wrapping_sub(base));
+        all |= *number;
+    }
+    all
+}
+
+#[inline]
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+#[inline]
+fn from_zigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+/// A value that about half of the differences exceed.
+fn middle(differences: &[i64]) -> i64 {
+    let last = differences.len() - 1;
+    let mut some = [1, last / 4, last / 2, last / 4 * 3, last].map(|at| differences[at.min(last)]);
+    some.sort_unstable();
+    some[2]
 }
 
 /// Bits for each number of a block, of which the largest needs `most`, so that they take least.
@@ -205,17 +264,23 @@ impl<'a> Unpacker<'a> {
         Some(u64::from_le_bytes(*word))
     }
 
-    /// Reads as many numbers as [`Packer::numbers`] wrote.
+    /// Reads as many numbers as [`Packer::numbers`] wrote; each is given with the base.
     #[inline]
-    fn numbers(&mut self, count: usize, mut take: impl FnMut(usize, u64)) -> Option<()> {
+    fn numbers(&mut self, count: usize, mut take: impl FnMut(usize, u64, i64)) -> Option<()> {
         if count <= SHORT {
             for at in 0..count {
-                take(at, self.number()?);
+                take(at, self.number()?, 0);
             }
             return Some(());
         }
         let (&head, rest) = self.bytes.split_first()?;
-        let width = usize::from(head & !EXCEEDED).min(64);
+        self.bytes = rest;
+        let mut width = usize::from(head & !EXCEEDED);
+        let mut base = 0;
+        if let Some(own) = width.checked_sub(BASED) {
+            (width, base) = (own, from_zigzag(self.number()?));
+        }
+        let rest = self.bytes;
         let length = (count * width).div_ceil(8);
         self.bytes = rest.get(length..)?;
         let mut more = [0; BLOCK];
@@ -250,7 +315,7 @@ impl<'a> Unpacker<'a> {
             if width > 56 {
                 number |= (word(byte + 8) << 1) << (63 - bit);
             }
-            take(at, number & low | more);
+            take(at, number & low | more, base);
         }
         Some(())
     }
@@ -285,15 +350,14 @@ macro_rules! integers {
                 before: &Self,
                 packer: &mut Packer,
             ) -> bool {
-                let mut numbers = [0; BLOCK];
+                let mut differences = [0; BLOCK];
                 let mut before = *before as i64;
-                for (number, entry) in numbers.iter_mut().zip(block) {
+                for (difference, entry) in differences.iter_mut().zip(block) {
                     let value = field(entry) as i64;
-                    let difference = value.wrapping_sub(before);
-                    *number = ((difference << 1) ^ (difference >> 63)) as u64;
+                    *difference = value.wrapping_sub(before);
                     before = value;
                 }
-                packer.numbers(&numbers[..block.len().min(BLOCK)])
+                packer.differences(&differences[..block.len().min(BLOCK)])
             }
 
             #[inline]
@@ -303,9 +367,8 @@ macro_rules! integers {
                 unpacker: &mut Unpacker,
             ) -> Option<()> {
                 let mut value = *field(block.first_mut()?) as i64;
-                unpacker.numbers(block.len(), |at, zigzag| {
-                    let difference = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
-                    value = value.wrapping_add(difference);
+                unpacker.numbers(block.len(), |at, number, base| {
+                    value = value.wrapping_add(from_zigzag(number)).wrapping_add(base);
                     *field(&mut block[at]) = value as $integer;
                 })
             }
@@ -350,7 +413,7 @@ impl Pack for [u64; 2] {
         unpacker: &mut Unpacker,
     ) -> Option<()> {
         let mut numbers = [0; BLOCK];
-        unpacker.numbers(block.len(), |at, number| numbers[at] = number)?;
+        unpacker.numbers(block.len(), |at, number, _| numbers[at] = number)?;
         let mut key = *field(block.first_mut()?);
         for (entry, number) in block.iter_mut().zip(numbers) {
             if let Some(at) = (number as usize).checked_sub(1) {
@@ -529,6 +592,25 @@ mod tests {
         let (size, back) = there_and_back(&entries);
         assert_eq!(back, entries);
         assert!(size <= 2 + 3 * 18 + 2 * 1000, "{size}");
+    }
+
+    #[test]
+    fn steps_that_are_alike_take_what_they_differ_by() {
+        // Steps of 20,000 and up to 511 more; and one time far away.
+        let step = |n: i64| 20_000 + n * n * 37 % 512;
+        let mut times: Vec<i64> = (0..1000).map(step).collect();
+        times.iter_mut().fold(1 << 40, |sum, time| {
+            *time += sum;
+            *time
+        });
+        for far in [None, Some(500)] {
+            if let Some(far) = far {
+                times[far] = 0;
+            }
+            let (size, back) = there_and_back(&times);
+            assert_eq!(back, times);
+            assert!(size <= 1000 * 10 / 8 + 16 * 8 + 128, "{size}");
+        }
     }
 
     fn inner() -> impl Strategy<Value = Inner> {
