@@ -7,7 +7,7 @@ use laggard_engine::AnalyzeOptions;
 use laggard_overlay::{LinkJob, link};
 use laggard_report::Agents;
 
-use crate::product::difference;
+use crate::report::difference;
 
 /// Analyses a trace by one, two and three agents.
 ///

@@ -1,6 +1,7 @@
 //! The collector, the command, compilers and `mpirun`.
 
 pub use crate::folders::scratch;
+pub use crate::report::difference;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -350,25 +351,6 @@ impl Drop for Bench {
             let _ = fs::remove_dir_all(&self.dir);
         }
     }
-}
-
-/// The first difference of two reports outside their `agents` objects.
-pub fn difference(one: &str, other: &str) -> Option<String> {
-    let one = crate::report::without_agents(one);
-    let other = crate::report::without_agents(other);
-    if one == other {
-        return None;
-    }
-    let same = one
-        .bytes()
-        .zip(other.bytes())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let around = |text: &str| {
-        let bytes = &text.as_bytes()[same.saturating_sub(80)..text.len().min(same + 80)];
-        String::from_utf8_lossy(bytes).into_owned()
-    };
-    Some(format!("{:?} against {:?}", around(&one), around(&other)))
 }
 
 /// Whether time off the processor is recorded.

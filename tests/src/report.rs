@@ -386,6 +386,25 @@ pub fn in_schedule_s(text: &str, scale: f64) -> String {
     value.to_string()
 }
 
+/// The first difference of two reports outside their `agents` objects.
+pub fn difference(one: &str, other: &str) -> Option<String> {
+    let one = without_agents(one);
+    let other = without_agents(other);
+    if one == other {
+        return None;
+    }
+    let same = one
+        .bytes()
+        .zip(other.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let around = |text: &str| {
+        let bytes = &text.as_bytes()[same.saturating_sub(80)..text.len().min(same + 80)];
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    Some(format!("{:?} against {:?}", around(&one), around(&other)))
+}
+
 /// The text of a report without its `agents` object, the only part that may differ between numbers
 /// of agents.
 pub fn without_agents(text: &str) -> String {

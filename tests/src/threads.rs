@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -23,6 +23,25 @@ pub const FLAGS: &[&str] = &["-fopenmp", "-pthread"];
 pub const ROUNDS: f64 = 5.0;
 /// How late threads are in each round, s.
 pub const DELAY: f64 = 0.060;
+
+/// Compiles a program below `programs/threads` with LLVM's compiler and runtime.
+///
+/// # Panics
+/// If it does not compile.
+pub fn by_clang(bench: &Bench, source: &str) -> PathBuf {
+    let source = programs().join("threads").join(source);
+    let program = bench.path("by-clang");
+    let mut command = Command::new(bench.mpi.compiler(&source));
+    command.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
+    command
+        .env("OMPI_CXX", "clang++")
+        .env("MPICH_CXX", "clang++");
+    command.args(["-O1", "-g"]).args(FLAGS).arg(&source);
+    command.arg("-o").arg(&program);
+    let limit = Duration::from_secs(120);
+    process::run(&mut command, limit, &bench.path("clang")).expect_success();
+    program
+}
 
 /// What is reported of a program with so many threads.
 pub struct Run {
@@ -50,17 +69,7 @@ impl Run {
     /// As above.
     pub fn by_clang(source: &str, ranks: u32, threads: &str) -> Run {
         let bench = Bench::sharing(&format!("threads-clang-{}", source.replace('.', "-")));
-        let source = programs().join("threads").join(source);
-        let program = bench.path("by-clang");
-        let mut command = Command::new(bench.mpi.compiler(&source));
-        command.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
-        command
-            .env("OMPI_CXX", "clang++")
-            .env("MPICH_CXX", "clang++");
-        command.args(["-O1", "-g"]).args(FLAGS).arg(&source);
-        command.arg("-o").arg(&program);
-        let limit = Duration::from_secs(120);
-        process::run(&mut command, limit, &bench.path("clang")).expect_success();
+        let program = by_clang(&bench, source);
         Run::recorded(&bench, &program, ranks, threads)
     }
 

@@ -1,6 +1,7 @@
 //! Threads of a rank that wait for each other: programs with known waits, and odd ones.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use laggard_tests::attempts::until_right;
@@ -9,7 +10,7 @@ use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::recorded::{check, mark, near};
 use laggard_tests::report::Report;
 use laggard_tests::round_trip;
-use laggard_tests::threads::{DELAY, FLAGS, ROUNDS, Run};
+use laggard_tests::threads::{self, DELAY, FLAGS, ROUNDS, Run};
 use serde_json::Value;
 
 /// A rank that waits for a rank whose threads wait for one of them: one chain.
@@ -446,5 +447,40 @@ fn values_of_single_regions_are_waited_for() {
     });
     until_right("copyprivate by clang", |_| {
         check_run(&Run::by_clang("copyprivate.c", 1, "2"))
+    });
+}
+
+/// What threads of a team computed longer is told from what all of them did, whoever began the region.
+#[test]
+fn functions_of_a_team_are_compared() {
+    const EXTRA: f64 = 0.010;
+    let sampled = [("LAGGARD_SAMPLE_HZ", "1000")];
+    let longer = |run: &Run| {
+        let roots = run.report["root_causes"].as_array().into_iter().flatten();
+        let is_of_thread =
+            |root: &&Value| root["activity"] == "computation" && root["thread_set"] == "1";
+        let root = roots.clone().find(is_of_thread).unwrap_or(&Value::Null);
+        let functions = root["functions"].as_array().into_iter().flatten();
+        let functions: Vec<_> = functions.collect();
+        let is_right = |of: &&Value| {
+            let callers = of["callers"].as_array().into_iter().flatten();
+            let named = callers.chain([*of]).any(|of| of["function"] == "extra");
+            named && near(of["more_s"].as_f64().unwrap_or(0.0), EXTRA, 0.1 * EXTRA)
+        };
+        check(
+            functions.len() == 1 && functions.iter().all(is_right),
+            &root,
+        )
+    };
+    let record = |program: &Path, bench: &Bench| {
+        longer(&Run::recorded_with(bench, program, (1, "2"), &sampled))
+    };
+    until_right("sampled", |_| {
+        let bench = Bench::sharing("threads-sampled");
+        record(&bench.compile("threads/sampled.c", FLAGS, &[]), &bench)
+    });
+    until_right("sampled by clang", |_| {
+        let bench = Bench::sharing("threads-clang-sampled");
+        record(&threads::by_clang(&bench, "sampled.c"), &bench)
     });
 }

@@ -42,6 +42,9 @@ pub struct Line {
     /// Path of the executable or library; empty if the recorder gave the line itself (a frame of an
     /// interpreter).
     pub module: Arc<str>,
+    /// Whether the compiler made its function of a parallel region or a task: which threads have
+    /// callers then is up to the runtime.
+    pub is_outlined: bool,
 }
 
 impl Line {
@@ -150,6 +153,7 @@ impl Symbols {
                     file: definitions.string(file).into_owned(),
                     line,
                     module: Arc::from(""),
+                    is_outlined: false,
                 }),
             }
         }

@@ -10,7 +10,7 @@ use crate::path::{CriticalPath, Parallelism};
 use crate::roots::{DelayCosts, RootCause, WaitClass};
 use crate::run::{Agents, Anomaly, PhasesOfRun, Run, Settings};
 use crate::times::{
-    Efficiency, Imbalance, InCalls, LocationClass, LocationSums, LocationTimes, Metric,
+    Efficiency, Imbalance, InCalls, LocationClass, LocationSums, LocationTimes, Metric, OffWork,
     OperationTimes, Region, ThreadImbalance,
 };
 use crate::traffic::{MessagePairs, RankMatrix};
@@ -171,6 +171,7 @@ impl Report {
         }
         LocationSums {
             computation_s: sum(&|l| l.computation_s),
+            off_work: OffWork::sum(self.locations.iter().map(|l| l.off_work)),
             communication_s: sum(&|l| l.communication_s),
             synchronization_s: sum(&|l| l.synchronization_s),
             io_s: sum(&|l| l.io_s),

@@ -136,6 +136,35 @@ impl InCalls {
     }
 }
 
+/// Parts of the time outside of recorded calls in which that was no work, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OffWork {
+    /// Off the processor by itself: asleep, or waiting for a device or a lock.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub blocked_s: f64,
+    /// Off the processor since others had it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub preempted_s: f64,
+    /// In the kernel.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub kernel_s: f64,
+}
+
+fn is_none(seconds: &f64) -> bool {
+    *seconds == 0.0
+}
+
+impl OffWork {
+    /// The sum of several.
+    pub fn sum(all: impl Iterator<Item = OffWork>) -> OffWork {
+        all.fold(OffWork::default(), |sum, one| OffWork {
+            blocked_s: sum.blocked_s + one.blocked_s,
+            preempted_s: sum.preempted_s + one.preempted_s,
+            kernel_s: sum.kernel_s + one.kernel_s,
+        })
+    }
+}
+
 /// How one location spent its time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocationTimes {
@@ -147,6 +176,9 @@ pub struct LocationTimes {
     pub host: String,
     /// Outside of all recorded calls.
     pub computation_s: f64,
+    /// Parts of it.
+    #[serde(flatten)]
+    pub off_work: OffWork,
     /// In calls that move data.
     pub communication_s: f64,
     /// In calls whose purpose is that ranks meet.
@@ -221,6 +253,9 @@ pub struct LocationClass {
 pub struct LocationSums {
     /// Outside of all recorded calls.
     pub computation_s: f64,
+    /// Parts of it.
+    #[serde(flatten)]
+    pub off_work: OffWork,
     /// In calls that move data.
     pub communication_s: f64,
     /// In calls whose purpose is that ranks meet.

@@ -259,8 +259,8 @@ fn the_headline_names_the_cause_and_who_only_passes_it_on() {
     roots[0].because =
         "was in MPI_Recv 45.1 % longer than those that waited, in the mean".to_owned();
     let text = words(&report);
-    let said = "ranks 0, 2 take 45.1 % longer than the others in MPI_Recv at exchange.c:142 \
-                exchange_halo. Rank 3 waits in MPI_Recv";
+    let said = "ranks 0, 2 take 45.1 % longer in MPI_Recv at exchange.c:142 exchange_halo than the \
+                others. Rank 3 waits in MPI_Recv";
     assert!(text.contains(said), "{text}");
 }
 
@@ -349,8 +349,8 @@ fn where_ranks_share_cores_the_headline_names_what_the_program_does() {
     });
     let text = words(&report);
     let own = "cause (30.9 %): rank 0 computes 3.0x as long as the others before MPI_Send";
-    let other = "31.9 %: rank 3 takes 3.8x as long as the others in MPI_Recv at exchange.c:142 \
-                 exchange_halo, probably waiting for a core.";
+    let other = "31.9 %: rank 3 takes 3.8x as long in MPI_Recv at exchange.c:142 exchange_halo as the \
+                 others, probably waiting for a core.";
     assert!(text.contains(own) && text.contains(other), "{text}");
     // What is small beside that is not worth the place.
     report.root_causes.as_mut().unwrap()[1].severity_s /= 10.0;

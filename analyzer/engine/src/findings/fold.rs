@@ -284,6 +284,8 @@ pub struct Times {
     pub shutdown: u64,
     /// Outside of calls.
     pub computation: u64,
+    /// Parts of that: asleep or blocked, without a processor, and in the kernel.
+    pub outside: [u64; 3],
     /// Inside calls that move data or manage handles.
     pub communication: u64,
     /// Inside calls whose purpose is that ranks meet.
@@ -336,6 +338,7 @@ impl Times {
             startup: location.startup,
             shutdown: location.shutdown,
             computation: location.computation(),
+            outside: location.outside,
             communication,
             synchronization: inside(TimeClass::Synchronization),
             io: inside(TimeClass::Io),
@@ -372,7 +375,8 @@ impl Times {
             (&mut self.waiting, other.waiting),
             (&mut self.calls, other.calls),
         ];
-        for (sum, part) in pairs {
+        let outside = self.outside.iter_mut().zip(other.outside);
+        for (sum, part) in pairs.into_iter().chain(outside) {
             *sum = sum.saturating_add(part);
         }
     }

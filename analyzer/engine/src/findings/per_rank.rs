@@ -344,8 +344,8 @@ impl<'t> Table<'t> {
                 value,
             };
             if part.begins {
-                let [blocked, preempted, kernel] = part.times.outside;
                 let times = Times::of(&part.times);
+                let [blocked, preempted, kernel] = times.outside;
                 let times = [
                     times.wall,
                     times.startup,

@@ -147,7 +147,8 @@ impl Places {
     }
 
     /// By call path, the one that stands for all with the same callers that end in the same function:
-    /// that with most time, here of those that have `times`.
+    /// that with most time, here of those that have `times`. In a parallel region, callers are those
+    /// in it: only the thread that began it has others.
     pub fn functions(&mut self, times: &BTreeMap<PathKey, u64>) -> Vec<(PathKey, PathKey)> {
         let mut first: FxHashMap<Vec<(Line, u64)>, (u64, PathKey)> = FxHashMap::default();
         let mut all = Vec::with_capacity(times.len());
@@ -176,6 +177,8 @@ impl Places {
                 let start = self.symbols.function_start(path, build_id, *offset);
                 *address = start.unwrap_or(0);
             }
+            let region = lines.iter().position(|(line, _)| line.is_outlined);
+            lines.truncate(region.map_or(lines.len(), |at| at + 1));
             let most = first.entry(lines.clone()).or_insert((time, key));
             if time > most.0 {
                 *most = (time, key);
@@ -210,6 +213,7 @@ impl Places {
                         file: file.clone(),
                         line: *line,
                         module: "".into(),
+                        is_outlined: false,
                     };
                     lines.push((line, 0));
                 }

@@ -8,8 +8,8 @@ use laggard_report::units::duration;
 use laggard_report::{
     AnomalySeverity, Bottleneck, CalledOnce, Causality, ClockViolations, Efficiency,
     EfficiencyPart, EndOperation, Hybrid, InCalls, Instance, LocationClass, LocationSums,
-    LocationTimes as Times, Metric, PhasesOfRun, RankClass, RankShare, Report, Run, Settings,
-    Unlisted, percent, ratio, seconds,
+    LocationTimes as Times, Metric, OffWork, PhasesOfRun, RankClass, RankShare, Report, Run,
+    Settings, Unlisted, percent, ratio, seconds,
 };
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -453,6 +453,7 @@ fn location_sums(locations: &Locations) -> LocationSums {
     let sums = &locations.sums;
     LocationSums {
         computation_s: seconds(sums.computation),
+        off_work: off_work(sums),
         communication_s: seconds(sums.communication),
         synchronization_s: seconds(sums.synchronization),
         io_s: seconds(sums.io),
@@ -467,6 +468,16 @@ fn location_sums(locations: &Locations) -> LocationSums {
         counters: locations.counted.counts.clone(),
         waits: Some(sums.traffic.waits),
         traffic: Some(traffic::told(&sums.traffic)),
+    }
+}
+
+/// What computation was beside work.
+fn off_work(times: &fold::Times) -> OffWork {
+    let [blocked_s, preempted_s, kernel_s] = times.outside.map(seconds);
+    OffWork {
+        blocked_s,
+        preempted_s,
+        kernel_s,
     }
 }
 
@@ -502,6 +513,7 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
             thread: location.thread,
             host: opened.host_of(location.rank).to_owned(),
             computation_s: seconds(times.computation),
+            off_work: off_work(&times),
             communication_s: seconds(times.communication),
             synchronization_s: seconds(times.synchronization),
             io_s: seconds(times.io),

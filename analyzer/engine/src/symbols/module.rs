@@ -87,8 +87,8 @@ impl Module {
             .clone()
             .find_map(|loader| lines(path, loader, offset, regions))
             .or_else(|| {
-                let symbol = loaders.clone().find_map(|loader| symbol(loader, offset));
-                Some(vec![bare(path, symbol?)])
+                let mut symbols = loaders.clone();
+                symbols.find_map(|loader| symbol(path, loader, offset))
             });
         lines.unwrap_or_else(|| vec![bare(path, format!("{}+{offset:#x}", base_name(path)))])
     }
@@ -100,6 +100,7 @@ fn bare(path: &Arc<str>, function: String) -> Line {
         file: String::new(),
         line: 0,
         module: path.clone(),
+        is_outlined: false,
     }
 }
 
@@ -142,6 +143,7 @@ fn lines(
             file: file.unwrap_or_default().to_owned(),
             line: location.and_then(|l| l.line).unwrap_or(0),
             module: path.clone(),
+            is_outlined,
         });
     }
     (!lines.is_empty()).then_some(lines)
@@ -154,10 +156,15 @@ fn is_installed(path: &str) -> bool {
 }
 
 /// `function+0xoffset` from the symbol table.
-fn symbol(loader: &Loader, offset: u64) -> Option<String> {
+fn symbol(path: &Arc<str>, loader: &Loader, offset: u64) -> Option<Vec<Line>> {
     let symbol = loader.find_symbol_info(offset)?;
     let distance = offset.checked_sub(symbol.address())?;
-    Some(format!("{}+{distance:#x}", demangled(symbol.name())))
+    let line = bare(path, format!("{}+{distance:#x}", demangled(symbol.name())));
+    let is_outlined = outlined::is_outlined(symbol.name());
+    Some(vec![Line {
+        is_outlined,
+        ..line
+    }])
 }
 
 fn demangled(symbol: &str) -> String {

@@ -10,8 +10,13 @@ use rustc_hash::FxHashMap;
 
 use super::names;
 
-/// What such names have after that of the function, or alone.
-const MARKS: [&str; 3] = ["._omp_fn.", ".omp_outlined", ".omp_task_entry."];
+/// What such names have after that of the function, or alone. Reductions have functions of their own.
+const MARKS: [&str; 4] = [
+    "._omp_fn.",
+    ".omp_outlined",
+    ".omp_task_entry.",
+    ".omp.reduction.",
+];
 
 /// How far the function of a region may be from that of its program, bytes: one source file makes both.
 const FARTHEST: u64 = 16 << 20;
@@ -86,6 +91,11 @@ mod tests {
         assert_eq!(written("force.omp_outlined_debug__"), Some("force"));
         assert_eq!(written(".omp_outlined._debug__.10"), Some(""));
         assert_eq!(written(".omp_task_entry."), Some(""));
+        assert_eq!(written(".omp.reduction.reduction_func.137"), Some(""));
+        assert_eq!(
+            written("dot.omp_outlined.omp.reduction.reduction_func"),
+            Some("dot")
+        );
         assert_eq!(written("omp_outlined"), None);
         assert_eq!(written("main"), None);
     }

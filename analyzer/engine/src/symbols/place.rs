@@ -213,6 +213,7 @@ mod tests {
             file: file.to_owned(),
             line,
             module: module.into(),
+            is_outlined: false,
         }
     }
 

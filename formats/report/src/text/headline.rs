@@ -179,19 +179,22 @@ fn doing(root: &RootCause, all: u32) -> String {
     let (begin, until) = roots::ends(&root.operation, &root.location, root.until.as_ref());
     match (roots::outside(&root.activity), until) {
         (Some(does), until) => {
-            let place = match until {
-                Some(until) => format!("before {until}"),
-                None if root.operation.is_empty() => {
-                    format!("in {}", finding::place(&root.location))
-                }
-                None => format!("in {begin}"),
-            };
             let does = match does {
                 Outside::Computed => agree(&ranks, "computes", "compute").to_owned(),
                 Outside::Was(what) => format!("{} {what}", agree(&ranks, "is", "are")),
             };
-            let (longer, mostly) = (longer(root), mostly(root));
-            format!("{ranks} {does} {longer} {others}{mostly} {place}")
+            let ((longer, than), mostly) = (longer(root), mostly(root));
+            // Others do not wait where these were.
+            match until {
+                Some(until) => {
+                    format!("{ranks} {does} {longer} {than} {others}{mostly} before {until}")
+                }
+                None if root.operation.is_empty() => {
+                    let place = finding::place(&root.location);
+                    format!("{ranks} {does} {longer} in {place} {than} {others}{mostly}")
+                }
+                None => format!("{ranks} {does} {longer} in {begin} {than} {others}"),
+            }
         }
         (None, Some(until)) if root.activity == "latency" => {
             let comes = agree(&ranks, "comes", "come");
@@ -199,7 +202,8 @@ fn doing(root: &RootCause, all: u32) -> String {
         }
         _ => {
             let takes = agree(&ranks, "takes", "take");
-            format!("{ranks} {takes} {} {others} in {begin}", longer(root))
+            let (longer, than) = longer(root);
+            format!("{ranks} {takes} {longer} in {begin} {than} {others}")
         }
     }
 }
@@ -212,16 +216,21 @@ fn mostly(root: &RootCause) -> String {
     })
 }
 
-/// `3.0x as long as`, as far as that is known.
-fn longer(root: &RootCause) -> &str {
+/// `3.0x as long`, as far as that is known, and `as`.
+fn longer(root: &RootCause) -> (&str, &str) {
     // `computed 3.0x as long as those that waited, in the mean …`
     let did = root.because.split_once(" those that waited,");
     let longer = did.map(|(did, _)| {
         let (begin, _) = did.rmatch_indices(' ').nth(3).unwrap_or((0, ""));
         did[begin..].trim_start()
     });
-    let is_known = |did: &&str| did.ends_with(" as long as") || did.ends_with(" longer than");
-    longer.filter(is_known).unwrap_or("longer than")
+    let parts = longer.and_then(|did| did.rsplit_once(' '));
+    let is_known = |(longer, than): &(&str, &str)| match *than {
+        "as" => longer.ends_with(" as long"),
+        "than" => longer.ends_with(" longer"),
+        _ => false,
+    };
+    parts.filter(is_known).unwrap_or(("longer", "than"))
 }
 
 /// Ranks that mostly wait themselves, and that others than those who cause it wait for.

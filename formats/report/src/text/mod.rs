@@ -14,7 +14,7 @@ use table::{Column, Row, column};
 
 use crate::ranks::list_of_ranges;
 use crate::style::{self, Style, Tone, base_name, count, duration, percent, plural, size, wrap};
-use crate::{Anomaly, Bottleneck, EfficiencyPart, OperationTimes, Report, Run};
+use crate::{Anomaly, Bottleneck, EfficiencyPart, LocationSums, OperationTimes, Report, Run};
 
 /// Options of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,8 @@ const EXPLAINED: usize = 3;
 /// Findings below this share of all time, percent, are counted and not listed. They are not
 /// worth a change of the program, and often within the noise of clocks and scheduling.
 pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
+/// Smaller parts of computation that were no work are not told, percent.
+const NOTABLE_OFF: f64 = 2.0;
 /// Unexplained time is in the headline from this share of all time on, percent.
 const MUCH_PERCENT: f64 = 5.0;
 /// The same, if more time is unexplained than waited; and the least root cause with a hint.
@@ -230,8 +232,9 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
     if sums.wall_s > 0.0 {
         let share = |part| percent(crate::percent(part, sums.wall_s));
         let text = format!(
-            "{} computation, {} communication, {} synchronisation, {} I/O",
+            "{} computation{}, {} communication, {} synchronisation, {} I/O",
             share(sums.computation_s),
+            off_work(&sums),
             share(sums.communication_s),
             share(sums.synchronization_s),
             share(sums.io_s)
@@ -292,6 +295,27 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         duration(report.agents.analysis_time_s)
     );
     finding::labelled(out, "Trace", &trace, screen, style);
+}
+
+/// ` (of it 12.3 % without a processor)`: what computation was beside work, as far as it is much.
+fn off_work(sums: &LocationSums) -> String {
+    let of = &sums.off_work;
+    let parts = [
+        (of.preempted_s, "without a processor"),
+        (of.blocked_s, "asleep or blocked"),
+        (of.kernel_s, "in the kernel"),
+    ];
+    let parts = parts
+        .into_iter()
+        .map(|(part, what)| (crate::percent(part, sums.computation_s), what));
+    let told = parts.filter(|(share, _)| *share >= NOTABLE_OFF);
+    let told: Vec<_> = told
+        .map(|(share, what)| format!("{} {what}", percent(share.min(100.0))))
+        .collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!(" (of it {})", told.join(", ")),
+    }
 }
 
 /// Time of start-up and shut-down, as shares of all time.
