@@ -350,6 +350,25 @@ pub fn guarded<T>(f: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+}
+
+/// `PTHREAD_CANCEL_DISABLE`.
+const CANCEL_DISABLE: i32 = 1;
+
+/// Runs `f`, which is no cancellation point then: the program asked to end in its own calls. Nothing
+/// here is made to be unwound, either.
+pub fn uncancelled<T>(f: impl FnOnce() -> T) -> T {
+    let mut cancel = 0;
+    // SAFETY: the thread's own setting, and a variable to keep it.
+    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut cancel) };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { pthread_setcancelstate(cancel, &mut cancel) };
+    result
+}
+
 #[cold]
 fn internal_error(panic: &(dyn std::any::Any + Send)) {
     run::note_internal_error();

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use laggard_callpath::CallSite;
 
-use crate::call::guarded;
+use crate::call::{guarded, uncancelled};
 use crate::classes::completion::Scratch;
 use crate::clock;
 use crate::log;
@@ -221,7 +221,7 @@ pub fn adopt(current: *mut Thread) -> Option<*mut Thread> {
     // Whatever fails below, this thread is not tried again.
     // SAFETY: the slot belongs to this thread.
     unsafe { *slot() = UNRECORDED };
-    let thread = guarded(create)??;
+    let thread = uncancelled(|| guarded(create))??;
     // SAFETY: as above.
     unsafe { *slot() = thread };
     Some(thread)

@@ -7,7 +7,7 @@ use laggard_callpath::CallSite;
 
 use super::handlers;
 use super::moved::Volume;
-use crate::call::{Call, guarded};
+use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::constants;
 use crate::run;
@@ -19,13 +19,6 @@ const LEAST: Duration = Duration::from_micros(20);
 
 /// The same, ticks.
 static LEAST_TICKS: AtomicU64 = AtomicU64::new(u64::MAX);
-
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
-}
-
-/// `PTHREAD_CANCEL_DISABLE`.
-const CANCEL_DISABLE: i32 = 1;
 
 /// Runs when the recording begins, before any call is recorded. Returns the bit of [`STATE`]
 /// that makes wrappers record.
@@ -179,17 +172,6 @@ pub fn is_safe(sp: u64, stack: &std::ops::Range<u64>) -> bool {
     let pid = unsafe { libc::syscall(libc::SYS_getpid) };
     let is_own = run::settings().is_some_and(|s| i64::from(s.header.pid) == pid);
     is_own && !handlers::is_inside(sp, stack)
-}
-
-/// Writing a trace is no cancellation point: the program asked to end in its own call.
-pub fn uncancelled<T>(f: impl FnOnce() -> T) -> T {
-    let mut cancel = 0;
-    // SAFETY: the thread's own setting, and a variable to keep it.
-    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut cancel) };
-    let result = f();
-    // SAFETY: as above.
-    unsafe { pthread_setcancelstate(cancel, &mut cancel) };
-    result
 }
 
 /// Whether a wrapper of the thread is active above a call at `sp`.

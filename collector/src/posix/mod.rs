@@ -21,7 +21,7 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use crate::next::{self, Next, Target};
 use course::{Course, is_recorded};
-pub use course::{is_safe, ready, suspend, uncancelled};
+pub use course::{is_safe, ready, suspend};
 use moved::{Outcome, input, length, line, nothing, output, text};
 
 /// Runs when this library is loaded.

@@ -441,7 +441,9 @@ fn signal() -> io::Result<i32> {
         let mut ours: libc::sigaction = std::mem::zeroed();
         ours.sa_sigaction = on_time as Handler as usize;
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-        libc::sigfillset(&mut ours.sa_mask);
+        // `sigfillset` leaves out the C library's own signals: one of them cancels threads, which would unwind
+        // them through the handler.
+        ptr::write_bytes(&mut ours.sa_mask, u8::MAX, 1);
         if libc::sigaction(signal, &ours, ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());
         }

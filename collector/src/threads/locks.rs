@@ -15,7 +15,7 @@ use laggard_trace::calls::number;
 
 use super::left_out::{is_left_out, leave_out};
 use super::{Place, Waiter, What, is_recorded, ompt};
-use crate::call::{Call, guarded};
+use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::next::{Next, Target};
 use crate::posix;
@@ -274,7 +274,7 @@ fn kept<T>(f: impl FnOnce() -> T) -> Option<T> {
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
-        let result = posix::uncancelled(|| guarded(f));
+        let result = uncancelled(|| guarded(f));
         *errno = before;
         result
     }
