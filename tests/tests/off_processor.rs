@@ -4,7 +4,10 @@
 use std::ffi::OsStr;
 use std::fs;
 
+use laggard_tests::attempts::until_right;
 use laggard_tests::product::{Bench, PROCESSOR_TIME};
+use laggard_tests::recorded::check;
+use laggard_tests::threads::{FLAGS, ROUNDS as REGIONS, Run as Threads};
 use serde_json::Value;
 
 /// Rounds of the program, and what it does in each, ns.
@@ -64,13 +67,9 @@ impl Run {
         self.said[what].as_f64().expect("a number")
     }
 
-    /// Sum over all these calls, µs or a number.
+    /// The same over all these calls.
     fn sum(&self, name: &str) -> f64 {
-        let words = self.calls.iter().flat_map(|line| line.split_whitespace());
-        let values = words.filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-        values
-            .map(|value| value.parse::<f64>().expect("a number"))
-            .sum()
+        sum(&self.calls, name)
     }
 
     /// The same, ns.
@@ -109,6 +108,15 @@ impl Run {
     }
 }
 
+/// Sum over these calls, µs or a number.
+fn sum(calls: &[String], name: &str) -> f64 {
+    let words = calls.iter().flat_map(|line| line.split_whitespace());
+    let values = words.filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    values
+        .map(|value| value.parse::<f64>().expect("a number"))
+        .sum()
+}
+
 #[track_caller]
 fn near(found: f64, truth: f64) {
     let error = (found - truth).abs() / truth;
@@ -135,6 +143,15 @@ fn a_processor_that_others_have_is_no_computation() {
     near(preempted + run.ns("blocked"), run.said("off"));
     assert!(run.ns("blocked") < 0.1 * preempted);
     assert!(run.started("preempted") > 0.6 * ROUNDS * PART);
+}
+
+/// The kernel takes the processor where a thread asks how long it has had it: at the ends of stretches.
+#[test]
+fn a_processor_that_is_taken_at_the_end_of_a_stretch_is_no_computation() {
+    let run = Run::recorded(("off_processor", &[]), "briefly", "0/0 ");
+    let (preempted, blocked) = (run.ns("preempted"), run.ns("blocked"));
+    near(preempted + blocked, run.said("off"));
+    assert!(blocked < 0.1 * preempted, "{blocked} {preempted}");
 }
 
 /// Where a region has no thread to wait for, no record tells of it: the next one has all.
@@ -174,6 +191,36 @@ fn work_is_computation() {
     );
     assert!(run.ns("kernel") < 0.2 * ROUNDS * PART);
     assert!(run.started("computation") > 0.6 * ROUNDS * PART);
+}
+
+/// A thread that waits passively for the end of a region, then for another one, is off its processor in both waits,
+/// which are known at the end of the second one.
+#[test]
+fn threads_of_a_team_that_wait_asleep_are_off_their_processors() {
+    until_right("asleep", |_| {
+        let bench = Bench::sharing("off-processor-asleep");
+        let program = bench.compile("threads/asleep.c", FLAGS, &[]);
+        let run = Threads::recorded_with(&bench, &program, (1, "2"), &[(PROCESSOR_TIME, "1")]);
+        for (name, least) in [("omp_parallel_end", 0.030), ("omp_idle", 0.040)] {
+            let lines = run.dump.lines().filter(|line| {
+                let mut words = line.split_whitespace();
+                // The last one lasts until another thread ends the recording, which cannot know how it slept.
+                let is_last = line.contains(" value=0 ");
+                words.next() == Some("0/1") && words.nth(2) == Some(name) && !is_last
+            });
+            let calls: Vec<String> = lines.map(str::to_owned).collect();
+            let lasted = calls.iter().map(|line| {
+                let us = line.split_whitespace().nth(2).map(str::parse::<f64>);
+                1e-6 * us.expect("a time").expect("a number")
+            });
+            let lasted: f64 = lasted.sum();
+            assert!(lasted > REGIONS * least, "{calls:?}");
+            let asleep = 1e-6 * sum(&calls, "inside_blocked_us");
+            check(asleep > 0.8 * lasted, &(name, asleep, lasted, &calls))?;
+            assert!(asleep < 1.001 * lasted, "{calls:?}");
+        }
+        Ok(())
+    });
 }
 
 /// What rank 0 does in calls, of which these have the name.

@@ -53,10 +53,9 @@ impl Stream {
         path.0
     }
 
-    /// Records a wait with its key.
+    /// Records a wait with its key, of which [`returned`](Self::returned) was told.
     #[inline(always)]
     pub fn record_keyed(&mut self, raw: &Raw, key: u64, (enter, leave): (u64, u64)) {
-        self.returned(enter, leave);
         let key = [Record::extension_u64(Extension::Value, key)];
         if let Some(found) = self.signatures.find_recorded(raw) {
             let statistics = self.signatures.statistics(found);

@@ -115,6 +115,10 @@ pub struct Stretches {
     usual: [u64; 2],
     /// Readings are this old at most when looks begin that find nothing.
     fresh: u64,
+    /// What a reading takes.
+    cost: u64,
+    /// What others took of the last reading, which is of the stretch that began then.
+    taken: u64,
     /// Whether it is told what stretches were beside work.
     tells: bool,
     /// What is counted beside that.
@@ -150,21 +154,24 @@ impl Stretches {
             own: None,
             usual: [u64::MAX, least],
             fresh: oldest,
+            cost: 0,
+            taken: 0,
             tells: told,
             counters,
             is_first: born.is_some(),
         };
-        let mut cost = u64::MAX;
+        stretches.cost = u64::MAX;
         for _ in 0..TRIES {
             let begin = clock::now();
             stretches.used = Used::now();
             stretches.count();
             stretches.read = clock::now();
-            cost = cost.min(stretches.read.wrapping_sub(begin));
+            let cost = stretches.read.wrapping_sub(begin);
+            stretches.cost = stretches.cost.min(cost);
         }
         if told || sampled {
             let usual = match told {
-                true => least.max(cost.saturating_mul(PART)),
+                true => least.max(stretches.cost.saturating_mul(PART)),
                 false => least,
             };
             (stretches.least, stretches.call) = (usual, usual);
@@ -200,9 +207,7 @@ impl Stretches {
 
     /// The shortest stretch that is looked at, ns; `None`: none is.
     pub fn least_ns(&self) -> Option<u64> {
-        let ticks = self.usual[0];
-        let ns = u128::from(ticks) * 1_000_000_000 / u128::from(clock::ticks_per_s().max(1));
-        self.tells.then_some(ns as u64)
+        self.tells.then(|| ns(self.usual[0]))
     }
 
     /// Looks that find nothing begin at `enter`: after them, shorter stretches count.
@@ -250,16 +255,22 @@ impl Stretches {
         let mut beside = beside(&before, &used, whole, doubt);
         beside.counted = in_stretch(counted, whole, doubt);
         self.off += off(&before, &used, end.saturating_sub(self.read));
-        if self.off >= self.delayed {
-            let before = std::mem::replace(&mut self.delay, delay_ns());
+        let delay = (self.off >= self.delayed).then(delay_ns);
+        let read = clock::now();
+        let taken = taken(&before, &used, [self.read, end, read], self.cost);
+        self.taken = if taken < self.usual[1] { 0 } else { taken };
+        // It is told by itself.
+        self.delay = self.delay.map(|delay| delay.saturating_add(ns(self.taken)));
+        if let Some(delay) = delay {
+            let before = std::mem::replace(&mut self.delay, delay);
             if let (Some(before), Some(now)) = (before, self.delay) {
                 let delay = clock::ticks(Duration::from_nanos(now.saturating_sub(before)));
                 beside = split(&beside, delay, self.off);
             }
             self.off = 0;
         }
-        self.read = clock::now();
-        self.left = self.read;
+        self.read = read;
+        self.left = read - self.taken;
         beside
     }
 
@@ -282,11 +293,18 @@ impl Stretches {
             return self.begin();
         }
         let stretch = now.saturating_sub(self.left);
+        // There may have been calls since.
+        let is_first = self.left.saturating_add(self.taken) == self.read;
+        let taken = if is_first { self.taken } else { 0 };
         let mut beside = self.read_again(self.left, now);
+        beside.preempted += taken;
         if !beside.counted.is_empty() {
             let away = beside.blocked + beside.preempted + beside.kernel;
             beside.counted.time = stretch.saturating_sub(away);
         }
+        // The stretch is over when it has been looked at.
+        beside.preempted += std::mem::take(&mut self.taken);
+        self.left = self.read;
         if beside != Beside::default() {
             self.beside.add(&beside);
             self.pending = 1;
@@ -340,17 +358,18 @@ impl Stretches {
     }
 
     /// What the call with these times was beside work, as far as it is known. Calls that are no records are
-    /// told nowhere; one of several records has all if it has the times of the call.
+    /// told nowhere. Of several records that a reading is about, each has its share by time.
     pub fn take_inside(&mut self, enter: u64, leave: u64) -> Beside {
-        let (inside, times) = std::mem::take(&mut self.inside);
-        if times == (enter, leave) {
-            return inside;
+        let (inside, (begin, end)) = std::mem::take(&mut self.inside);
+        if enter < begin || end < leave {
+            return Beside::default();
         }
-        if times.0 == enter {
-            self.inside = (inside, times);
+        let [told, rest] = parts(&inside, leave.saturating_sub(enter), end - begin);
+        if rest != Beside::default() {
+            self.inside = (rest, (leave, end));
             self.pending = 1;
         }
-        Beside::default()
+        told
     }
 
     /// Time of the thread on its processor since the begin, ns; 0 if it is not known.
@@ -365,6 +384,44 @@ impl Stretches {
 fn off(before: &Used, after: &Used, whole: u64) -> u64 {
     let on = after.processor.saturating_sub(before.processor);
     whole.saturating_sub(clock::ticks(Duration::from_nanos(on)))
+}
+
+/// Ticks that others took of a reading: of the time from `end`, when it began, to `read`, as far as it was off the
+/// processor and more than the reading's `cost`. The kernel often takes the processor right there: it looks then how
+/// long the thread has had it. `since`: the last reading.
+fn taken(before: &Used, after: &Used, [since, end, read]: [u64; 3], cost: u64) -> u64 {
+    let until = |time: u64| off(before, after, time.saturating_sub(since));
+    let longer = read.saturating_sub(end).saturating_sub(cost);
+    longer.min(until(read) - until(end.min(read)))
+}
+
+/// A time as ns.
+fn ns(ticks: u64) -> u64 {
+    let ns = u128::from(ticks) * 1_000_000_000 / u128::from(clock::ticks_per_s().max(1));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+/// What a `part` of a time of `whole` ticks was, and the rest, if it was alike all the time.
+fn parts(beside: &Beside, part: u64, whole: u64) -> [Beside; 2] {
+    let of = |value: u64| {
+        let of = u128::from(value) * u128::from(part) / u128::from(whole.max(1));
+        (of as u64).min(value)
+    };
+    let told = Beside {
+        blocked: of(beside.blocked),
+        preempted: of(beside.preempted),
+        kernel: of(beside.kernel),
+        faults: beside.faults.map(|faults| of(faults.into()) as u32),
+        counted: Counts::default(),
+    };
+    let rest = Beside {
+        blocked: beside.blocked - told.blocked,
+        preempted: beside.preempted - told.preempted,
+        kernel: beside.kernel - told.kernel,
+        faults: [0, 1].map(|at| beside.faults[at] - told.faults[at]),
+        counted: Counts::default(),
+    };
+    [told, rest]
 }
 
 /// A stretch whose thread waited `delay` ticks for a processor in a time with `all` ticks off it.
@@ -463,6 +520,82 @@ mod tests {
         // Half of the time off the processor was before.
         assert_eq!(parts(20, 80), (30, 10));
         assert!(delay_ns().is_some());
+    }
+
+    #[test]
+    fn a_processor_that_is_taken_in_a_reading_is_not_lost() {
+        let used = |processor: u64| Used {
+            processor: 1_000_000 * processor,
+            ..Used::default()
+        };
+        let of = |worked: u64, end: u64, read: u64| {
+            let times = [ms(100), ms(100 + end), ms(100 + read)];
+            let taken = taken(&used(5), &used(5 + worked), times, ms(1));
+            (taken + ms(1) / 2) / ms(1)
+        };
+        // A reading as usual, after work and after sleep.
+        assert_eq!(of(10, 10, 11), 0);
+        assert_eq!(of(2, 10, 11), 0);
+        // Others had the processor in it.
+        assert_eq!(of(10, 10, 15), 4);
+        assert_eq!(of(2, 10, 15), 4);
+        // It took long, on the processor.
+        assert_eq!(of(15, 10, 15), 0);
+        assert_eq!(of(13, 10, 15), 2);
+        // Clocks of two processors may differ.
+        assert_eq!(of(10, 10, 9), 0);
+    }
+
+    #[test]
+    fn what_others_took_of_a_reading_is_of_the_stretch_then() {
+        let mut stretches = Stretches::new(true, false, None, None);
+        let taken = stretches.usual[0];
+        stretches.taken = taken;
+        stretches.left = stretches.read - taken;
+        let now = clock::now();
+        assert!(stretches.is_long(now));
+        let after = stretches.look(now);
+        assert_eq!(after, stretches.read);
+        assert!(stretches.take().preempted >= taken);
+        // Another call returned since then.
+        stretches.taken = ms(1000);
+        stretches.left = clock::now();
+        stretches.look(clock::now());
+        assert!(stretches.take().preempted < ms(1000));
+    }
+
+    #[test]
+    fn records_of_one_reading_have_their_shares() {
+        let mut stretches = Stretches::new(true, false, None, None);
+        let inside = Beside {
+            blocked: 300,
+            kernel: 90,
+            faults: [6, 0],
+            ..Beside::default()
+        };
+        let mut told = |times: &[(u64, u64)]| {
+            stretches.inside = (inside, (100, 400));
+            let told = times.iter().map(|&(enter, leave)| {
+                let told = stretches.take_inside(enter, leave);
+                (told.blocked, told.kernel, told.faults[0])
+            });
+            told.collect::<Vec<_>>()
+        };
+        let (all, none) = ((300, 90, 6), (0, 0, 0));
+        assert_eq!(told(&[(100, 400), (400, 500)]), [all, none]);
+        assert_eq!(
+            told(&[(100, 200), (200, 400)]),
+            [(100, 30, 2), (200, 60, 4)]
+        );
+        // A part of a call, without duration.
+        assert_eq!(told(&[(100, 100), (100, 400)]), [none, all]);
+        // Of the time between, no record tells.
+        assert_eq!(
+            told(&[(100, 200), (300, 400)]),
+            [(100, 30, 2), (100, 30, 2)]
+        );
+        // Others than that.
+        assert_eq!(told(&[(400, 500), (100, 400)]), [none, none]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::left_out::{is_left_out, leave_out};
-use super::{Place, Waiter, What, is_recorded, ompt};
+use super::{Place, Waiter, What, is_paused, is_recorded, ompt};
 use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::next::{Next, Target};
@@ -207,13 +207,14 @@ impl Wait {
         kept(|| self.waiter.record(&what, (self.enter, leave)));
     }
 
-    /// The recording ends `now`, ticks, and the wait goes on.
+    /// The recording ends `now`, ticks, and the wait goes on. Another thread may say so: what this one used of the
+    /// processor is not known.
     pub fn goes_on(&self, stream: &mut Stream, now: u64) {
         let what = What {
             parameter: ENDED_BY_NOBODY,
             ..self.what
         };
-        what.write(stream, (self.enter, now.max(self.enter)));
+        what.write_of(stream, is_paused(), (self.enter, now.max(self.enter)));
     }
 }
 

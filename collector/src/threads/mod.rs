@@ -101,11 +101,13 @@ struct What {
 
 impl What {
     /// Writes the record, between these times.
-    fn write(&self, stream: &mut Stream, times: (u64, u64)) {
-        self.write_of(stream, is_paused(), times);
+    fn write(&self, stream: &mut Stream, (enter, leave): (u64, u64)) {
+        stream.returned(enter, leave);
+        self.write_of(stream, is_paused(), (enter, leave));
     }
 
-    /// The same. While recording is `paused`, what was begun before goes on: others of a team meet there.
+    /// The same after the stream was told that the wait is over. While recording is `paused`, what was begun before
+    /// goes on: others of a team meet there.
     fn write_of(&self, stream: &mut Stream, paused: bool, (enter, leave): (u64, u64)) {
         let path = self.place.path(stream);
         let flags = match paused {

@@ -250,25 +250,33 @@ impl Over {
 }
 
 impl Done {
-    /// Records the wait for the end of the region; returns when that was, ticks.
-    fn record(&self, stream: &mut Stream, now: u64) -> u64 {
+    /// Since when it waits for the end of the region, and when that was, ticks.
+    fn times(&self, stream: &Stream, now: u64) -> (u64, u64) {
         let over = Over::find(self.team.id).unwrap_or(self.ended);
         let over = over.clamp(self.ended, now.max(self.ended));
+        // It does not wait while it executes tasks.
+        (stream.left().clamp(self.ended, over), over)
+    }
+
+    /// Records that wait.
+    fn record(&self, stream: &mut Stream, times: (u64, u64)) {
         let place = Place::Code(self.function);
         let what = self.team.meeting(number::omp_parallel_end, place, JOIN);
-        // It does not wait while it executes tasks.
-        let since = stream.left().clamp(self.ended, over);
-        what.write_of(stream, self.is_paused, (since, over));
-        over
+        what.write_of(stream, self.is_paused, times);
     }
 }
 
 /// The thread ends, or its recording does `until` now, ticks: records what it waits for. Threads that
-/// the runtime keeps for further regions have idled.
+/// the runtime keeps for further regions have idled. Where recording ends, another thread may say so: what this
+/// one used of the processor is not known.
 pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>) {
     let now = until.unwrap_or_else(clock::now);
     if let Some(done) = membership.done.take() {
-        let over = done.record(stream, now);
+        let (since, over) = done.times(stream, now);
+        if until.is_none() {
+            stream.returned(since, over);
+        }
+        done.record(stream, (since, over));
         if until.is_some() {
             idles(stream, done.function, 0, (over, now));
         }
@@ -290,7 +298,7 @@ fn idles(stream: &mut Stream, function: u64, team: u64, (since, now): (u64, u64)
         parameter: 0,
         key: key(team, FORK),
     };
-    what.write(stream, (since, now.max(since)));
+    what.write_of(stream, is_paused(), (since, now.max(since)));
 }
 
 /// Stands for a team that was forked while recording was paused: it has no records.
@@ -456,10 +464,17 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
         call.thread().membership.tasks,
     ) = (0, 0);
     crate::call::guarded(|| {
-        let over = done.map_or(0, |done| done.record(call.stream(), now));
+        let stream = call.stream();
+        let done = done.map(|done| (done, done.times(stream, now)));
+        let over = done.map_or(0, |(_, (_, over))| over);
         let since = over.max(begun()).max(born().unwrap_or(0));
         let since = since.max(unknown).min(now);
-        idles(call.stream(), function, team.id, (since, now));
+        // Both waits are known only now: what the thread used of the processor meanwhile is read once.
+        stream.returned(done.map_or(since, |(_, (since, _))| since), now);
+        if let Some((done, times)) = done {
+            done.record(stream, times);
+        }
+        idles(stream, function, team.id, (since, now));
     });
     call.release();
 }
