@@ -35,17 +35,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # What of a log of `cargo test` failed: it tells which executable runs, and then how its tests
-# ended, if it comes to that.
+# ended, if it comes to that. A test that prints ends its own line, and is told again with what it said.
 failed_in() {
     awk -v step="$name" '
-        function fail(what) { print step ": " what }
+        function fail(what) { if (!told[what]++) print step ": " what }
         function leave() { if (running && !ended) fail(running " did not run to its end") }
         /^ *(Running|Doc-tests) / {
             leave()
             running = $2 == "unittests" ? $3 : $2
             ended = 0
         }
-        /^test .* \.\.\. FAILED$/ { fail(running " " $2) }
+        /^test .* \.\.\. FAILED$/ || /^---- .* stdout ----$/ { fail(running " " $2) }
         /^test result: / { ended = 1 }
         END { leave() }' "$1"
 }

@@ -16,7 +16,7 @@ static __attribute__((noinline)) double spin(double ms)
 {
     double end = now() + ms, sum = 0;
     while (now() < end)
-        for (int i = 0; i < 1000; i++)
+        for (int i = 0; i < 50000; i++)
             sum += i * 1e-9;
     return sum;
 }

@@ -144,7 +144,6 @@ const PROGRAMS: [&str; 9] = [
     "late_receiver_rendezvous.c",
     "late_sender_chain.c",
     "late_sender_irecv_wait.c",
-    "late_sender_persistent.c",
     "late_sender_waitall.c",
     "root_cause_two.c",
     "waitall_send_and_receive.c",
