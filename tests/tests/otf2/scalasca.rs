@@ -138,7 +138,7 @@ fn a_chain_has_the_numbers_of_scalasca() {
 }
 
 /// Programs whose waits both know.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 8] = [
     "late_broadcast.c",
     "late_receiver_isend_wait.c",
     "late_receiver_rendezvous.c",
