@@ -358,6 +358,21 @@ fn where_ranks_share_cores_the_headline_names_what_the_program_does() {
 }
 
 #[test]
+fn what_computation_was_beside_work_is_told_if_it_is_much() {
+    let mut report = without_roots();
+    assert!(!words(&report).contains("computation (of it"));
+    let mut sums = report.sums();
+    sums.off_work.preempted_s = 0.5 * sums.computation_s;
+    sums.off_work.kernel_s = 0.01 * sums.computation_s;
+    report.location_sums = Some(sums);
+    let text = words(&report);
+    assert!(
+        text.contains("computation (of it 50.0 % without a processor), "),
+        "{text}"
+    );
+}
+
+#[test]
 fn ratios_are_told_where_they_say_something() {
     let mut report = without_roots();
     let text = words(&report);
