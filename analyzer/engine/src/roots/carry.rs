@@ -237,6 +237,8 @@ impl<'j> Carrier<'j> {
     /// Carries the costs of one slab, of locations with these ranks and threads, until nobody waits
     /// for any. Where clocks may make a circle of waits, agents do it in rounds. Collective.
     pub fn backward(&mut self, kept: Kept, names: &[(u32, u32)], may_circle: bool) {
+        // All have ended the conversation about the slab before.
+        self.job.reduce_max(&mut [0]);
         self.lanes.resize_with(names.len(), Lane::default);
         let slab = &mut Slab::new(kept, names.len());
         let lanes = 0..slab.left.len();

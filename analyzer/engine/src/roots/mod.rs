@@ -51,7 +51,7 @@ use crate::roots::functions::Functions;
 use crate::roots::impact::CriticalPath;
 use crate::roots::load::{Load, Sent};
 use crate::roots::members::Members;
-use crate::roots::path::{Path, Sets, Span};
+use crate::roots::path::{Path, Span};
 use crate::roots::sums::{Loaded, Roots};
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::Walked;
@@ -113,6 +113,7 @@ impl Search<'_> {
         }
         kept.extend(done.map(|done| spill.put(&done.pack())));
         let failed = links.error().or(spill.error.take());
+        let failed = failed.or(sweep.jumps.error());
         comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
         self.job.reduce_sum(&mut circles);
         let Sweep {
@@ -123,7 +124,7 @@ impl Search<'_> {
             untraced,
             mut load,
             map,
-            sets,
+            mut jumps,
             ..
         } = sweep;
         let walkers = walkers.into_par_iter();
@@ -131,22 +132,19 @@ impl Search<'_> {
         let preempted = walked.iter_mut();
         let preempted = preempted.map(|walked| std::mem::take(&mut walked.preempted));
         let preempted = preempted.collect();
-        let mut path = self.path(&mut walked, (&names, sets), &mut load)?;
+        let path = self.path(&mut walked, &names, &mut load)?;
+        let stretches = path.follow(&mut jumps, &mut spill);
         let mut carrier = Carrier::new(self.job, victims, !self.folds);
-        let mut stretches: Vec<Piece> = Vec::new();
         let mut before = kept.into_iter().rev();
         let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.take(at)));
         let mut next = fetch(&mut spill);
-        while let Some(mut kept) = next {
-            let jumps = std::mem::take(&mut kept.jumps);
+        while let Some(kept) = next {
             let may_circle = circles.pop().is_some_and(|circles| circles > 0);
             let fetched = beside(
                 || carrier.backward(kept, &names, may_circle),
                 || fetch(&mut spill),
             );
             next = fetched.1;
-            let stretch = path.backward(jumps, next.is_none());
-            stretches.push(spill.put(&Passing { stretches: stretch }.pack()));
         }
         let mut roots = Roots::default();
         roots.add_untraced(untraced);
@@ -181,7 +179,7 @@ impl Search<'_> {
             sent = sent.merge(read.reduce(|| load.sent(), Sent::merge));
         }
         lanes.iter_mut().for_each(|lane| lane.finish(&weights));
-        let failed = spill.error.take();
+        let failed = spill.error.take().or(jumps.error());
         comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
         let Span { start, end } = path.span;
         let length = (end - start).max(0);
@@ -211,7 +209,7 @@ impl Search<'_> {
     fn path(
         &self,
         walked: &mut [Walked],
-        named: (&[(u32, u32)], Sets),
+        names: &[(u32, u32)],
         load: &mut Load,
     ) -> Result<Path<'_>> {
         // The run begins when the last rank starts the library: the others wait for it.
@@ -237,7 +235,7 @@ impl Search<'_> {
             }
         }
         let ends: Vec<i64> = walked.iter().map(|walked| walked.end).collect();
-        Path::new(self.job, named, &ends, start)
+        Path::new(self.job, names, &ends, start)
     }
 
     fn agent_of(&self, rank: u32) -> Option<usize> {

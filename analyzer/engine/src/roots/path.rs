@@ -3,8 +3,10 @@
 //! one came (Böhme, de Supinski, Geimer, Schulz, Wolf: Scalable critical-path based performance
 //! analysis, IPDPS 2012).
 //!
-//! The head follows it, slab by slab from the last one on, and tells the agents its stretches on
-//! their locations.
+//! One agent at a time follows it, on its own locations, slab by slab from the last one on; where it leaves
+//! them, the agent of the late party goes on.
+
+use std::io;
 
 use anyhow::Result;
 use laggard_comm::Job;
@@ -12,9 +14,10 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::ends::NONE;
-use crate::roots::lanes::by_lane;
-use crate::wire::links::{Jump, Jumping, Link, Passing, Stretch};
-use crate::wire::parcels::exchange;
+use crate::basics::spill::{Piece, Spill};
+use crate::roots::sweep::ranges;
+use crate::wire::links::{Hop, Hopping, Jump, Jumping, Link, Passing, Stretch};
+use crate::wire::parcels::Parcel;
 
 /// The moments between which the path is sought, ns. The same on all agents.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,111 +30,59 @@ pub struct Span {
 #[derive(Serialize, Deserialize)]
 struct Own {
     names: Vec<(u32, u32)>,
-    sets: Vec<Vec<u32>>,
     /// When the last of them ended, ns, and its name.
     last: Option<(i64, (u32, u32))>,
 }
 
-/// Most members of all sets that are numbered.
-const MOST_MEMBERS: usize = 1 << 22;
-
-/// Locations of an agent that waited for the same: a number below that of its locations is one of
-/// them, higher ones are members of collectives. So a collective is told once, not by member.
+/// Where the path may leave the locations of an agent.
 #[derive(Default)]
-pub struct Sets {
-    numbers: FxHashMap<Vec<u32>, u32>,
-    list: Vec<Vec<u32>>,
-    /// Members of all.
-    members: usize,
+pub struct Jumps {
+    spill: Spill,
+    /// By slab.
+    pieces: Vec<Piece>,
 }
 
-impl Sets {
-    /// The number of a set, if there is room for one more. There are this many `locations`.
-    fn number(&mut self, members: &[u32], locations: u32) -> Option<u32> {
-        if let Some(&known) = self.numbers.get(members) {
-            return Some(known);
-        }
-        let next = locations + self.list.len() as u32;
-        (self.members + members.len() <= MOST_MEMBERS).then(|| {
-            self.members += members.len();
-            self.numbers.insert(members.to_vec(), next);
-            self.list.push(members.to_vec());
-            next
-        })
+impl Jumps {
+    /// Keeps those of the next slab, sorted by location and time.
+    pub fn put(&mut self, mut jumps: Vec<Jump>) {
+        // One list of each location, nearly in order.
+        jumps.sort_by_key(|jump| (jump.lane, jump.time, jump.rank, jump.thread));
+        self.pieces.push(self.spill.put(&Jumping { jumps }.pack()));
     }
 
-    /// Tells jumps of locations, given with their position, by time: one for all that wait for the
-    /// same. `late` finds the position of a late party at this agent.
-    pub fn told(
-        &mut self,
-        mut jumps: Vec<(u32, Jump)>,
-        locations: u32,
-        late: impl Fn(u32, u32) -> Option<u32>,
-    ) -> Vec<Jump> {
-        let key = |(lane, jump): &(u32, Jump)| (jump.time, jump.rank, jump.thread, *lane);
-        // One list of each location, in order.
-        jumps.sort_by_key(key);
-        let mut told = Vec::with_capacity(jumps.len());
-        let mut members = Vec::new();
-        for same in jumps.chunk_by(|a, b| a.1 == b.1) {
-            members.clear();
-            members.extend(same.iter().map(|(lane, _)| *lane));
-            members.dedup();
-            let jump = same[0].1;
-            if let [set] = members[..] {
-                told.push(Jump { set, ..jump });
-                continue;
-            }
-            // With the late one, members of a collective are always the same.
-            if let Some(late) = late(jump.rank, jump.thread)
-                && let Err(at) = members.binary_search(&late)
-            {
-                members.insert(at, late);
-            }
-            match self.number(&members, locations) {
-                Some(set) => told.push(Jump { set, ..jump }),
-                None => told.extend(same.iter().map(|&(set, jump)| Jump { set, ..jump })),
-            }
-        }
-        told
+    /// The error that lost jumps.
+    pub fn error(&mut self) -> Option<io::Error> {
+        self.spill.error.take()
     }
-}
 
-/// What the head knows.
-struct Head {
-    /// By agent: its first location.
-    first: Vec<u32>,
-    /// By agent: see [`Sets`].
-    sets: Vec<Vec<Vec<u32>>>,
-    /// By rank and thread.
-    lanes: FxHashMap<(u32, u32), u32>,
-    /// Where the path is, and until when, ns.
-    at: u32,
-    until: i64,
-}
-
-/// The path under way.
-pub struct Path<'j> {
-    job: &'j dyn Job,
-    head: Option<Head>,
-    pub span: Span,
+    fn take(&mut self, slab: usize) -> Vec<Jump> {
+        Jumping::unpack(&self.spill.take(self.pieces[slab])).jumps
+    }
 }
 
 /// Where the path leaves the waiting calls of a location. `links` are by enter and time.
-pub fn jumps(lane: u32, links: &[Link], jumps: &mut Vec<(u32, Jump)>) {
+pub fn jumps(lane: u32, links: &[Link], jumps: &mut Vec<Jump>) {
     for call in links.chunk_by(|a, b| a.enter == b.enter) {
         let known = call.iter().filter(|link| link.late_rank != NONE);
         let last = known.max_by_key(|link| link.time);
-        jumps.extend(last.filter(|link| link.time > link.since()).map(|link| {
-            let jump = Jump {
-                time: link.time,
-                rank: link.late_rank,
-                thread: link.late_thread,
-                set: 0,
-            };
-            (lane, jump)
+        let last = last.filter(|link| link.time > link.since());
+        jumps.extend(last.map(|link| Jump {
+            lane,
+            time: link.time,
+            rank: link.late_rank,
+            thread: link.late_thread,
         }));
     }
+}
+
+/// The path before it is followed.
+pub struct Path<'j> {
+    job: &'j dyn Job,
+    /// The agents of all locations, and their numbers there, by rank and thread.
+    places: FxHashMap<(u32, u32), (u32, u32)>,
+    /// The location that ends last.
+    last: (u32, u32),
+    pub span: Span,
 }
 
 impl<'j> Path<'j> {
@@ -140,117 +91,170 @@ impl<'j> Path<'j> {
     ///
     /// # Errors
     /// Messages that cannot be read.
-    pub fn new(
-        job: &'j dyn Job,
-        (names, sets): (&[(u32, u32)], Sets),
-        ends: &[i64],
-        start: i64,
-    ) -> Result<Self> {
+    pub fn new(job: &'j dyn Job, names: &[(u32, u32)], ends: &[i64], start: i64) -> Result<Self> {
         let last = ends.iter().zip(names);
         let last = last.max_by_key(|(end, name)| (**end, std::cmp::Reverse(**name)));
         let own = Own {
             names: names.to_vec(),
-            sets: sets.list,
             last: last.map(|(end, name)| (*end, *name)),
         };
-        let (mut first, mut sets) = (Vec::new(), Vec::new());
-        let mut lanes = FxHashMap::default();
+        let mut places = FxHashMap::default();
         let mut ends = Vec::new();
-        for bytes in job.all_gather(postcard::to_stdvec(&own)?) {
+        for (agent, bytes) in (0..).zip(job.all_gather(postcard::to_stdvec(&own)?)) {
             let own: Own = postcard::from_bytes(&bytes)?;
-            first.push(lanes.len() as u32);
             ends.extend(own.last);
-            sets.push(own.sets);
-            for name in own.names {
-                let next = lanes.len() as u32;
-                lanes.insert(name, next);
-            }
+            let names = own.names.into_iter().zip(0..);
+            places.extend(names.map(|(name, lane)| (name, (agent, lane))));
         }
         let last = ends.into_iter();
         let last = last.max_by_key(|(end, name)| (*end, std::cmp::Reverse(*name)));
         let (end, last) = last.unwrap_or_default();
-        let head = Head {
-            first,
-            sets,
-            at: lanes.get(&last).copied().unwrap_or(NONE),
-            until: end,
-            lanes,
-        };
         Ok(Path {
             job,
-            head: (job.agent() == 0).then_some(head),
+            places,
+            last,
             span: Span { start, end },
         })
     }
 
-    /// Follows the path back through a slab with these `jumps`, to the run's begin if it is the
-    /// `first` one. Returns its stretches on this agent's locations, the latest first. Collective.
-    pub fn backward(&mut self, jumps: Vec<Jump>, first: bool) -> Vec<Stretch> {
-        let agents = self.job.agents();
-        let mut out: Vec<Jumping> = (0..agents).map(|_| Jumping::default()).collect();
-        out[0].jumps = jumps;
-        let received = exchange(self.job, &mut out);
-        let mut told: Vec<Passing> = (0..agents).map(|_| Passing::default()).collect();
-        if let Some(head) = &mut self.head {
-            head.follow(&received, self.span.start, &mut told);
-            if first {
-                head.stop(self.span.start, &mut told);
+    /// Follows the path back to its begin, through the `jumps` of this agent's locations. Returns its stretches on
+    /// them by slab, the latest first. Collective.
+    pub fn follow(&self, jumps: &mut Jumps, spill: &mut Spill) -> Vec<Piece> {
+        let (me, agents) = (self.job.agent(), self.job.agents());
+        let last = jumps.pieces.len() - 1;
+        let mut here = Here::new(last);
+        let (rank, thread) = self.last;
+        let first = Hop {
+            slab: last as u32,
+            rank,
+            thread,
+            until: self.span.end,
+        };
+        let starts = self.places.get(&self.last).map(|place| place.0);
+        self.job.converse(&mut |came, letters| {
+            let hop = match came {
+                None => Some(first).filter(|_| starts == Some(me as u32)),
+                Some((_, bytes)) => match Hopping::unpack(&bytes).hops[..] {
+                    [hop] => Some(hop),
+                    // It has come to its begin.
+                    _ => return false,
+                },
+            };
+            let Some(hop) = hop else {
+                return starts.is_some();
+            };
+            match here.follow(self, hop, (jumps, spill)) {
+                Some((agent, hop)) => {
+                    let parcel = Hopping { hops: vec![hop] };
+                    letters.push((agent as usize, parcel.pack()));
+                    true
+                }
+                None => {
+                    let others = (0..agents).filter(|&agent| agent != me);
+                    letters.extend(others.map(|agent| (agent, Vec::new())));
+                    false
+                }
             }
-        }
-        let mut received = exchange(self.job, &mut told);
-        std::mem::take(&mut received[0].stretches)
+        });
+        here.finish(spill)
     }
 }
 
-impl Head {
-    fn follow(&mut self, of_agents: &[Jumping], start: i64, told: &mut [Passing]) {
-        let count = of_agents.iter().map(|parcel| parcel.jumps.len()).sum();
-        let mut all: Vec<(u32, Jump)> = Vec::with_capacity(count);
-        for ((agent, parcel), sets) in of_agents.iter().enumerate().zip(&self.sets) {
-            let first = self.first[agent];
-            let end = self.first.get(agent + 1).copied();
-            let count = end.unwrap_or(self.lanes.len() as u32) - first;
-            for jump in &parcel.jumps {
-                match jump.set.checked_sub(count) {
-                    None => all.push((first + jump.set, *jump)),
-                    Some(set) => {
-                        let members = sets.get(set as usize).into_iter().flatten();
-                        all.extend(members.map(|lane| (first + lane, *jump)));
-                    }
+/// An agent's part of the path, as far as it was followed.
+struct Here {
+    slab: usize,
+    /// Of this slab; and where those of each location are that the path may still take.
+    jumps: Option<(Vec<Jump>, Vec<(usize, usize)>)>,
+    /// Of this slab, the latest first.
+    stretches: Vec<Stretch>,
+    /// By slab, from the last one on.
+    pieces: Vec<Piece>,
+}
+
+impl Here {
+    fn new(slab: usize) -> Here {
+        Here {
+            slab,
+            jumps: None,
+            stretches: Vec::new(),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Follows the path on this agent's locations. Returns which agent goes on, and where; `None` at the begin.
+    fn follow(
+        &mut self,
+        path: &Path<'_>,
+        hop: Hop,
+        (jumps, spill): (&mut Jumps, &mut Spill),
+    ) -> Option<(u32, Hop)> {
+        let me = path.job.agent() as u32;
+        let (_, mut at) = *path.places.get(&(hop.rank, hop.thread))?;
+        let mut until = hop.until;
+        while self.slab > hop.slab as usize {
+            self.go_back(spill);
+        }
+        loop {
+            let slab = self.slab;
+            let (jumps, left) = self.jumps.get_or_insert_with(|| {
+                let jumps = jumps.take(slab);
+                let lanes = jumps.last().map_or(0, |jump| jump.lane as usize + 1);
+                let left = ranges(&jumps, lanes, |jump| jump.lane);
+                (jumps, left)
+            });
+            while let Some((begin, end)) = left.get_mut(at as usize) {
+                // The path only goes back: what is later is not on it.
+                let of = &jumps[*begin..*end];
+                let Some(next) = of.iter().rposition(|jump| jump.time <= until) else {
+                    break;
+                };
+                *end = *begin + next;
+                let jump = of[next];
+                let name = (jump.rank, jump.thread);
+                let place = path.places.get(&name);
+                let Some(&(agent, lane)) = place.filter(|&&place| place != (me, at)) else {
+                    continue;
+                };
+                let from = jump.time.max(path.span.start);
+                self.stretches.extend(stretch(at, from, until));
+                (at, until) = (lane, jump.time);
+                if agent != me {
+                    let hop = Hop {
+                        slab: slab as u32,
+                        rank: jump.rank,
+                        thread: jump.thread,
+                        until,
+                    };
+                    return Some((agent, hop));
                 }
             }
-        }
-        let (jumps, mut left) = by_lane(&all, self.lanes.len(), |of| of.0, |of| of.1.time);
-        while let Some((begin, end)) = left.get_mut(self.at as usize) {
-            // The path only goes back: what is later is not on it.
-            let of = &jumps[*begin..*end];
-            let Some(at) = of.iter().rposition(|(_, jump)| jump.time <= self.until) else {
-                return;
-            };
-            *end = *begin + at;
-            let jump = of[at].1;
-            let next = self.lanes.get(&(jump.rank, jump.thread));
-            if let Some(&next) = next.filter(|&&next| next != self.at) {
-                self.tell(jump.time.max(start), told);
-                (self.at, self.until) = (next, jump.time);
+            if slab == 0 {
+                // The rest of it is on one location.
+                self.stretches.extend(stretch(at, path.span.start, until));
+                return None;
             }
+            self.go_back(spill);
         }
     }
 
-    /// The rest of the path is on one location.
-    fn stop(&mut self, start: i64, told: &mut [Passing]) {
-        self.tell(start, told);
-        self.at = NONE;
+    fn go_back(&mut self, spill: &mut Spill) {
+        let stretches = std::mem::take(&mut self.stretches);
+        self.pieces.push(spill.put(&Passing { stretches }.pack()));
+        self.jumps = None;
+        self.slab -= 1;
     }
 
-    fn tell(&self, from: i64, told: &mut [Passing]) {
-        if from < self.until && self.at != NONE {
-            let agent = self.first.partition_point(|&first| first <= self.at) - 1;
-            told[agent].stretches.push(Stretch {
-                lane: self.at - self.first[agent],
-                from,
-                until: self.until,
-            });
+    fn finish(mut self, spill: &mut Spill) -> Vec<Piece> {
+        while self.slab > 0 {
+            self.go_back(spill);
         }
+        let stretches = self.stretches;
+        self.pieces.push(spill.put(&Passing { stretches }.pack()));
+        self.pieces
     }
+}
+
+/// A stretch of the path, if it takes any time.
+fn stretch(lane: u32, from: i64, until: i64) -> Option<Stretch> {
+    (from < until).then_some(Stretch { lane, from, until })
 }

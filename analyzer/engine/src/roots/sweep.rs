@@ -12,7 +12,7 @@ use crate::roots::activities::{Activity, Shared};
 use crate::roots::load::Load;
 use crate::roots::map::WaitMap;
 use crate::roots::members::Members;
-use crate::roots::path::Sets;
+use crate::roots::path::Jumps;
 use crate::roots::sides::Spoken;
 use crate::roots::sums::Victim;
 use crate::roots::teams::Teams;
@@ -41,7 +41,7 @@ pub(super) struct Sweep<'s> {
     pub(super) untraced: FxHashMap<u16, u128>,
     pub(super) load: Load,
     pub(super) map: WaitMap,
-    pub(super) sets: Sets,
+    pub(super) jumps: Jumps,
     /// Threads that are started later, latest first: when, ns, and their walkers.
     pub(super) started: Vec<(i64, u32)>,
     /// Numbers of waits that are told together. Empty between slabs.
@@ -49,7 +49,7 @@ pub(super) struct Sweep<'s> {
 }
 
 /// Positions of the entries of each walker in a list that is sorted by walker.
-fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> Vec<(usize, usize)> {
+pub(super) fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> Vec<(usize, usize)> {
     let mut ranges = Vec::with_capacity(walkers);
     let mut at = 0;
     for walker in 0..walkers as u32 {
@@ -116,7 +116,7 @@ impl<'s> Sweep<'s> {
         Sweep {
             load,
             map,
-            sets: Sets::default(),
+            jumps: Jumps::default(),
             started: later,
             teams: ranks.iter().map(|_| Teams::default()).collect(),
             folded: FxHashMap::default(),
@@ -157,7 +157,7 @@ impl<'s> Sweep<'s> {
         let (links, own) = lanes::by_lane(&links, self.walkers.len(), lane, key);
 
         let mut kept = Kept::default();
-        self.note(&links, &own, until, &mut kept.jumps);
+        self.note(&links, &own, until);
         let Exchanged {
             told,
             waits,
@@ -211,17 +211,11 @@ impl<'s> Sweep<'s> {
 
     /// Notes where the critical path may leave locations, and who idles. `own` are the places of
     /// each location's `links`.
-    pub(super) fn note(
-        &mut self,
-        links: &[Link],
-        own: &[(usize, usize)],
-        until: i64,
-        jumps: &mut Vec<Jump>,
-    ) {
-        let mut own_jumps = Vec::with_capacity(links.len());
+    fn note(&mut self, links: &[Link], own: &[(usize, usize)], until: i64) {
+        let mut jumps = Vec::with_capacity(links.len());
         for (lane, &(begin, end)) in (0..).zip(own) {
             let links = &links[begin..end];
-            path::jumps(lane, links, &mut own_jumps);
+            path::jumps(lane, links, &mut jumps);
             let rows = &self.walkers[lane as usize].thread.rows;
             // Each by itself: a call's links may be in several slabs. Nobody counts as busy in the
             // shutdown.
@@ -238,17 +232,13 @@ impl<'s> Sweep<'s> {
         while let Some((start, lane)) = self.started.pop_if(|(start, _)| *start < until) {
             let rank = self.names[lane as usize].0;
             let main = self.waiting[&(rank, 0)];
-            let jump = Jump {
+            jumps.push(Jump {
+                lane,
                 time: start,
                 rank,
                 thread: self.names[main as usize].1,
-                set: 0,
-            };
-            own_jumps.push((lane, jump));
+            });
         }
-        let late = &self.late;
-        let late = |rank, thread| late.get(&(rank, thread)).copied();
-        let locations = self.walkers.len() as u32;
-        *jumps = self.sets.told(own_jumps, locations, late);
+        self.jumps.put(jumps);
     }
 }

@@ -67,7 +67,6 @@ impl Sweep<'_> {
                 let next = list.len() as u32;
                 if let Some(group) = group {
                     wait.group = self.search.numbers.values[group as usize];
-                    wait.rank = NONE;
                     wait.left = link.left;
                     let at = *self.folded.entry(Team::of(&wait)).or_insert(next);
                     if at != next {

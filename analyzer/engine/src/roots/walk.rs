@@ -59,7 +59,7 @@ pub struct Late {
     /// Agent of the waiting location, and number of the wait there.
     pub agent: u32,
     pub index: u32,
-    /// Waiting world rank, if it is one, and number of its thread.
+    /// Waiting world rank, or one of them, and number of its thread.
     pub rank: u32,
     pub thread: u32,
     /// Bits of the waiting ranks.

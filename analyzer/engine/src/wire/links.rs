@@ -51,7 +51,7 @@ entries! {
         left: i64,
         /// World rank of the late party.
         late_rank: u32,
-        /// Waiting world rank, if it is one, and number of its thread in the trace.
+        /// Waiting world rank, or one of them, and number of its thread in the trace.
         rank: u32,
         thread: u32,
         /// Bits of the waiting ranks, see [`crate::roots::carry::rank_bit`].
@@ -171,11 +171,22 @@ entries! {
     Jump {
         /// When the late party came, ns.
         time: i64,
-        /// The locations, see [`Sets`](crate::roots::path::Sets).
-        set: u32,
+        /// The location.
+        lane: u32,
         /// World rank and number of the thread of the late party.
         rank: u32,
         thread: u32,
+    }
+    /// Where the critical path goes on, at another agent.
+    #[derive(Default)]
+    Hop {
+        /// The slab in which it leaves the one before.
+        slab: u32,
+        /// World rank and number of the thread.
+        rank: u32,
+        thread: u32,
+        /// Until when it is there, ns.
+        until: i64,
     }
     /// A stretch of the critical path.
     #[derive(Default)]
@@ -260,15 +271,18 @@ parcels! {
         counts: u32,
         /// By agent: how many of these come with costs.
         expected: u32,
-        /// Where the critical path may leave locations of this agent, by time.
-        jumps: Jump,
     }
-    /// Jumps, to the head.
+    /// Where the critical path may leave locations of this agent, kept until it is followed.
     Jumping {
-        /// By time.
+        /// By location and time.
         jumps: Jump,
     }
-    /// The critical path, to the agents of its locations.
+    /// The critical path, to the agent that goes on.
+    Hopping {
+        /// One, or none if the path is at its begin.
+        hops: Hop,
+    }
+    /// The critical path on an agent's locations, kept until it is summed up.
     Passing {
         /// The latest first.
         stretches: Stretch,
