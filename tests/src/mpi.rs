@@ -167,6 +167,8 @@ pub fn allow(command: &mut Command) {
     }
     keep_directory_of_sessions(user);
     command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
+    // The one that is chosen on one machine in any case, but only after a look for fabrics of 0.2 s.
+    command.args(["--mca", "pml", "ob1"]);
 }
 
 /// Launchers make a common directory for their sessions, and remove it when it is empty. Two at
