@@ -368,9 +368,12 @@ impl<'a> Walker<'a> {
                 (columns.signature[at], columns.enter[at], columns.leave[at]);
             let event = event_at(&columns, &mut extended, at);
             let row = &thread.rows[signature as usize];
-            let look = self
-                .looks
-                .take((signature, row), (enter, leave), event, &thread.stream);
+            let times = (enter, leave);
+            let mut look = || {
+                self.looks
+                    .take((signature, row), times, event, &thread.stream)
+            };
+            let look = if self.folds { look() } else { None };
             let begin = look.map_or(enter, |look| look.begin);
             if let Some(born) = self.born.take() {
                 self.live(born, signature);

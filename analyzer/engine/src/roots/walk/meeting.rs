@@ -5,6 +5,7 @@ use laggard_trace::{Event, flags};
 
 use super::Walker;
 use crate::basics::ends::NONE;
+use crate::roots::comparable;
 use crate::roots::members::Members;
 use crate::roots::spent::Sums;
 use crate::roots::synced::Closed;
@@ -87,7 +88,7 @@ impl Walker<'_> {
         let Some(row) = row.filter(|row| row.has(flags::POSTS)) else {
             return;
         };
-        if row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
+        if self.folds && row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
             self.spent.order += 2;
             self.started.push(Started {
                 post: self.posts,
@@ -139,7 +140,9 @@ impl Walker<'_> {
             self.synced.team(team, &self.spent);
         }
         let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
-        let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
+        let meets = of_group.filter(|row| row.is_meeting());
+        let meets = meets.filter(|row| self.folds || comparable::is_met(row));
+        let meets = meets.map(|row| row.group);
         if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {
             return;
         }
