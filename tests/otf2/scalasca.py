@@ -225,7 +225,8 @@ def sync_points(calls):
             for sync in of_collective(call.collective):
                 add(sync)
     for own in syncs.values():
-        own.sort(key=lambda sync: sync.call.at)
+        # A call sends before it waits.
+        own.sort(key=lambda sync: (sync.call.at, sync.kind is not None))
     return syncs
 
 

@@ -143,7 +143,7 @@ fn a_chain_has_the_numbers_of_scalasca() {
 }
 
 /// Programs of messages and blocking collectives; and some with waits that Scalasca does not know.
-const PROGRAMS: [&str; 14] = [
+const PROGRAMS: [&str; 15] = [
     "late_broadcast.c",
     "late_receiver_isend_wait.c",
     "late_receiver_rendezvous.c",
@@ -151,6 +151,7 @@ const PROGRAMS: [&str; 14] = [
     "late_sender_irecv_wait.c",
     "late_sender_persistent.c",
     "late_sender_probe.c",
+    "late_sender_sendrecv_ring.c",
     "late_sender_waitall.c",
     "neighborhood_collectives.c",
     "root_cause_testany.c",
@@ -248,6 +249,23 @@ impl Run {
         self.call(to, "MPI_Recv", (posted, sent.max(posted) + 70), &[&receive]);
     }
 
+    /// Everybody sends to the next rank, and waits for the one before.
+    fn shift(&mut self, ranks: usize) {
+        let enters: Vec<u64> = self.now.iter().map(|now| now + 10).collect();
+        for rank in 0..ranks {
+            let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+            let send = format!("send {next} world 1 8");
+            let receive = format!("recv {before} world 1 8");
+            let leave = enters[rank].max(enters[before]) + 80;
+            self.call(
+                rank,
+                "MPI_Sendrecv",
+                (enters[rank], leave),
+                &[&send, &receive],
+            );
+        }
+    }
+
     fn collective(&mut self, ranks: usize) {
         let (name, code) =
             [("MPI_Barrier", 0), ("MPI_Allreduce", 11), ("MPI_Bcast", 1)][self.below(3) as usize];
@@ -289,8 +307,9 @@ fn made_up(seed: u64) -> Archive {
         run.archive.event(rank as u32, run.now[rank], "enter main");
     }
     for _ in 0..60 {
-        match run.below(8) {
+        match run.below(9) {
             0 => run.collective(ranks),
+            8 => run.shift(ranks),
             1..4 => {
                 let from = run.below(4) as usize;
                 let by = 1 + run.below(3) as usize;
