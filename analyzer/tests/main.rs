@@ -5,6 +5,7 @@ mod commands;
 mod compare;
 mod counters;
 mod events;
+mod exchanges;
 mod export;
 mod filters;
 mod graphs;

@@ -1,10 +1,11 @@
 """Scalasca's totals of an archive, straight from their definitions: scalasca.py ANCHOR
 
 Prints JSON. Times are ticks of the archive, one thread per rank. It knows messages and blocking
-collectives; with other calls it ends, and says which. It keeps all in memory, and is meant to be read:
-`T`, `M`, `D`, `d`, `w`, `s` and `u` are the names of the analysis of delays (Böhme, Geimer, Arnold,
-Voigtländer, Wolf: ACM TOPC 2016), `G`, `h`, `f` and `H` those of the critical path's profile (Böhme,
-de Supinski, Geimer, Schulz, Wolf: IPDPS 2012). `dropped` is what Scalasca loses of long-term costs.
+collectives, without reductions to one rank and scans; with other calls it ends, and says which. It
+keeps all in memory, and is meant to be read: `T`, `M`, `D`, `d`, `w`, `s` and `u` are the names of the
+analysis of delays (Böhme, Geimer, Arnold, Voigtländer, Wolf: ACM TOPC 2016), `G`, `h`, `f` and `H`
+those of the critical path's profile (Böhme, de Supinski, Geimer, Schulz, Wolf: IPDPS 2012). `dropped`
+is what Scalasca loses of long-term costs.
 """
 
 import collections
@@ -19,14 +20,24 @@ N_TO_N = {
     "allgather", "allgatherv", "allreduce", "alltoall", "reduce_scatter", "reduce_scatter_block",
 }  # fmt: skip
 ONE_TO_N = {"bcast", "scatter", "scatterv"}
-RECEIVING = {"recv", "sendrecv", "wait", "waitany", "waitall", "waitsome"}
+RECEIVING = {
+    "recv", "mrecv", "sendrecv", "sendrecv_replace", "wait", "waitany", "waitall", "waitsome",
+}  # fmt: skip
 SENDING = {"send", "ssend", "wait", "waitany", "waitall", "waitsome"}
 SEVERAL = {"waitall", "waitsome"}
 ENDS = {"init", "init_thread", "finalize"}
-# Beside these: what Scalasca and laggard take for waiting is the same in them.
+# Beside these: in them, nobody waits for others.
 OTHERS = {
-    "isend", "issend", "rsend", "irecv", "send_init", "recv_init", "start", "startall", "request_free",
-    "comm_rank", "comm_size", "get_count", "wtime",
+    "bsend", "rsend", "isend", "ibsend", "issend", "irsend", "irecv", "imrecv", "start", "startall",
+    "send_init", "bsend_init", "ssend_init", "rsend_init", "recv_init", "buffer_attach", "buffer_detach",
+    "probe", "iprobe", "mprobe", "improbe", "test", "testall", "testany", "testsome",
+    "request_get_status", "request_free", "cancel", "test_cancelled", "get_count", "get_elements",
+    "alltoallv", "alltoallw", "ibarrier", "iallgather", "iallreduce", "ialltoall", "ibcast",
+    "iscatter", "ireduce", "igather", "neighbor_allgather", "neighbor_allgatherv",
+    "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw", "comm_rank", "comm_size",
+    "comm_create", "comm_dup", "comm_split", "comm_free", "cart_create", "cart_sub",
+    "dist_graph_create", "dist_graph_create_adjacent", "intercomm_create", "intercomm_merge",
+    "wtime",
 }  # fmt: skip
 COVERED = BARRIER | N_TO_N | ONE_TO_N | RECEIVING | SENDING | ENDS | OTHERS
 MESSAGES = ("late_sender", "late_receiver")
@@ -214,7 +225,8 @@ def sync_points(calls):
             for sync in of_collective(call.collective):
                 add(sync)
     for own in syncs.values():
-        own.sort(key=lambda sync: sync.call.at)
+        # A call sends before it waits.
+        own.sort(key=lambda sync: (sync.call.at, sync.kind is not None))
     return syncs
 
 
@@ -240,6 +252,8 @@ def of_collective(members):
         for sync in points.values():
             sync.causer = points[latest.rank]
         return points.values()
+    if name not in ONE_TO_N:
+        return []
     root = next(call for call in members if call.rank == members[0].root)
     early = [call for call in members if call.enter < root.enter]
     if not early:

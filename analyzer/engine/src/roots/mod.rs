@@ -14,6 +14,7 @@
 pub mod activities;
 mod along;
 pub mod carry;
+mod comparable;
 mod comparing;
 pub mod counters;
 mod excess;

@@ -174,6 +174,18 @@ impl Sums {
         }
     }
 
+    /// The same, if this one had sent the other one something, and then waited for somebody else: that
+    /// comes later, for `after` ns of it since the first of them left.
+    pub fn begin_before_wait(&mut self, left: i64, after: i64, call: &Closed) {
+        self.order -= 1;
+        self.waited -= call.waited.min(self.waited);
+        for &(number, time) in &call.alike {
+            let spent = &mut self.times[number as usize];
+            *spent -= time.clamp(0, *spent);
+        }
+        self.begin_at(left.saturating_add(after - call.transfer), call);
+    }
+
     #[inline]
     fn of(&self, activity: u32) -> i64 {
         self.times.get(activity as usize).copied().unwrap_or(0)

@@ -9,6 +9,7 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::replay::rank::Rank;
 use crate::roots::activities::{Activity, Shared};
+use crate::roots::comparable;
 use crate::roots::load::Load;
 use crate::roots::map::WaitMap;
 use crate::roots::members::Members;
@@ -134,7 +135,10 @@ impl<'s> Sweep<'s> {
     }
 
     /// One slab: all waits, and what the late locations did longer.
-    pub(super) fn forward(&mut self, until: i64, links: Vec<Link>) -> Kept {
+    pub(super) fn forward(&mut self, until: i64, mut links: Vec<Link>) -> Kept {
+        if !self.search.folds {
+            self.keep_comparable(&mut links);
+        }
         self.walkers
             .par_iter_mut()
             .for_each(|walker| walker.read(until));
@@ -202,6 +206,20 @@ impl<'s> Sweep<'s> {
             self.lose(victim.pattern, late.share);
         }
         kept
+    }
+
+    /// Keeps the waits that Scalasca knows.
+    fn keep_comparable(&mut self, links: &mut Vec<Link>) {
+        links.retain(|link| {
+            let lane = self.waiting[&(link.rank, link.thread)];
+            let rows = &self.walkers[lane as usize].thread.rows;
+            let row = rows.get(link.signature as usize);
+            let is_kept = row.is_some_and(|row| comparable::is_wait(link.pattern, row));
+            if !is_kept {
+                self.lose(link.pattern, link.share);
+            }
+            is_kept
+        });
     }
 
     /// Nobody is charged with a wait.

@@ -13,11 +13,17 @@ use crate::roots::teams::Team;
 pub type Parts = SmallVec<[(u32, i64); 1]>;
 
 /// A call that ends.
+#[derive(Default)]
 pub struct Closed {
     /// The number of its activity.
     pub number: u32,
     /// ns
     pub leave: i64,
+    /// Waiting in it, ns; and when that was over, ns.
+    pub waited: i64,
+    pub until: i64,
+    /// The same waiting by activities of whom it was for.
+    pub alike: SmallVec<[(u32, i64); 2]>,
     /// What counts as waiting after the late one had come, ns.
     pub transfer: i64,
     /// Time in it, without its waiting. What was beside work is probably why it left later than others, and

@@ -31,7 +31,7 @@ use crate::stream::thread::Thread;
 use crate::wire::links::{Blame, Link, More, Wholes};
 use births::Births;
 use inside::InWaits;
-use meeting::Started;
+use meeting::{Met, Started};
 pub use waiting::team;
 use waiting::unknown;
 
@@ -123,8 +123,9 @@ struct Open {
     begin: i64,
     /// Work between the looks that the record stands for, ns.
     worked: i64,
-    /// Waiting in it, ns.
+    /// Waiting in it, ns, and when that was over, ns.
     waited: i64,
+    until: i64,
     /// What counts as waiting after the late one had come, ns.
     transfer: i64,
     /// Whether it waits to its end: later looks go on waiting.
@@ -161,9 +162,8 @@ pub struct Walker<'a> {
     begin: Option<i64>,
     startup: Option<u32>,
     looks: Looks,
-    /// Whom the open call synchronised with, by number, when the first of the two left, and how much later
-    /// this one did if it waited for a message, ns.
-    partners: Vec<(u32, i64, i64)>,
+    /// Whom the open call synchronised with.
+    partners: Vec<Met>,
     /// When the first one left the collective that is open, ns.
     left: i64,
     /// Whether members of its group waited for the open call, or it for them.
@@ -249,6 +249,7 @@ impl<'a> Walker<'a> {
                 begin: start,
                 worked: 0,
                 waited: 0,
+                until: i64::MIN,
                 transfer: 0,
                 goes_on: false,
                 off: [0; INSIDE.len()],
@@ -367,9 +368,12 @@ impl<'a> Walker<'a> {
                 (columns.signature[at], columns.enter[at], columns.leave[at]);
             let event = event_at(&columns, &mut extended, at);
             let row = &thread.rows[signature as usize];
-            let look = self
-                .looks
-                .take((signature, row), (enter, leave), event, &thread.stream);
+            let times = (enter, leave);
+            let mut look = || {
+                self.looks
+                    .take((signature, row), times, event, &thread.stream)
+            };
+            let look = if self.folds { look() } else { None };
             let begin = look.map_or(enter, |look| look.begin);
             if let Some(born) = self.born.take() {
                 self.live(born, signature);
@@ -393,6 +397,7 @@ impl<'a> Walker<'a> {
                 begin,
                 worked: look.map_or(0, |look| leave - begin - look.before - look.looked),
                 waited: 0,
+                until: i64::MIN,
                 transfer: 0,
                 goes_on: false,
                 off,
@@ -485,6 +490,7 @@ impl<'a> Walker<'a> {
                 begin,
                 worked: 0,
                 waited: 0,
+                until: i64::MIN,
                 transfer: 0,
                 goes_on: false,
                 off,
@@ -539,6 +545,7 @@ impl<'a> Walker<'a> {
             begin,
             worked,
             waited,
+            until,
             transfer,
             goes_on,
             ..
@@ -564,13 +571,17 @@ impl<'a> Walker<'a> {
         }
         // As much as the waits are charged with: they take their parts of costs by that.
         self.spent.waited = self.spent.waited.saturating_add(waited);
-        for (number, time) in self.alike.drain(..) {
+        let alike = std::mem::take(&mut self.alike);
+        for &(number, time) in &alike {
             self.spent.add_beside(number, time);
         }
         let order = self.spent.order;
         let call = Closed {
             number,
             leave,
+            waited,
+            until,
+            alike,
             transfer,
             parts,
         };

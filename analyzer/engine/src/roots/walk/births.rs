@@ -76,8 +76,8 @@ impl Walker<'_> {
         self.meet_born(&Closed {
             number: NONE,
             leave: begin,
-            transfer: 0,
             parts: parts.into(),
+            ..Closed::default()
         });
     }
 

@@ -5,6 +5,7 @@ use laggard_trace::{Event, flags};
 
 use super::Walker;
 use crate::basics::ends::NONE;
+use crate::roots::comparable;
 use crate::roots::members::Members;
 use crate::roots::spent::Sums;
 use crate::roots::synced::Closed;
@@ -20,6 +21,19 @@ pub(super) struct Started {
     group: u32,
     /// After its start.
     sums: Sums,
+}
+
+/// Whom a call synchronised with.
+#[derive(Clone, Copy)]
+pub(super) struct Met {
+    /// By number.
+    pub(super) partner: u32,
+    /// When the first of the two left, ns.
+    pub(super) left: i64,
+    /// How much later this one did if it waited for a message, ns.
+    pub(super) later: i64,
+    /// Whether the other one waited for what this one sent or took: this one may wait after that.
+    pub(super) is_sent: bool,
 }
 
 impl Walker<'_> {
@@ -74,7 +88,7 @@ impl Walker<'_> {
         let Some(row) = row.filter(|row| row.has(flags::POSTS)) else {
             return;
         };
-        if row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
+        if self.folds && row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
             self.spent.order += 2;
             self.started.push(Started {
                 post: self.posts,
@@ -126,7 +140,9 @@ impl Walker<'_> {
             self.synced.team(team, &self.spent);
         }
         let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
-        let meets = of_group.filter(|row| row.is_meeting()).map(|row| row.group);
+        let meets = of_group.filter(|row| row.is_meeting());
+        let meets = meets.filter(|row| self.folds || comparable::is_met(row));
+        let meets = meets.map(|row| row.group);
         if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {
             return;
         }
@@ -143,13 +159,21 @@ impl Walker<'_> {
             self.has_begun = true;
             self.synced.all(&self.spent).begin_at(left, call);
         } else {
-            for (at, &(partner, left, later)) in self.partners.iter().enumerate() {
+            for (at, met) in self.partners.iter().enumerate() {
                 // Who waited for this one in the same call, too, is not ahead of it.
-                let others = &self.partners[..if later > 0 { at } else { 0 }];
-                let both = others.iter().filter(|other| other.0 == partner);
-                let later = both.map(|other| other.2).fold(later, i64::min);
-                let sums = self.synced.pair(partner, &self.spent);
-                sums.begin_at(left, call);
+                let others = &self.partners[..if met.later > 0 { at } else { 0 }];
+                let both = others.iter().filter(|other| other.partner == met.partner);
+                let later = both.map(|other| other.later).fold(met.later, i64::min);
+                let sums = self.synced.pair(met.partner, &self.spent);
+                // A wait counts as a whole: that before the first of them left, too, if it is less.
+                let after = match self.folds {
+                    true => call.until.saturating_sub(met.left).clamp(0, call.waited),
+                    false => call.waited,
+                };
+                match met.is_sent && after > call.waited / 2 {
+                    true => sums.begin_before_wait(met.left, after, call),
+                    false => sums.begin_at(met.left, call),
+                }
                 sums.later = later;
             }
             let met = of_group.filter(|_| self.met_group).map(|row| row.group);

@@ -4,7 +4,7 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::Shape;
 use laggard_trace::flags;
 
-use super::{Alone, Late, Times, Waited, Walker};
+use super::{Alone, Late, Met, Times, Waited, Walker};
 use crate::basics::ends::NONE;
 use crate::roots::activities::Activity;
 use crate::roots::members::Members;
@@ -33,7 +33,12 @@ impl Walker<'_> {
                 };
                 let partner = self.partner(late.rank, late.thread);
                 let number = self.synced.number(partner);
-                self.partners.push((number, left, 0));
+                self.partners.push(Met {
+                    partner: number,
+                    left,
+                    later: 0,
+                    is_sent: !late.is_met,
+                });
                 if late.is_met {
                     self.left = self.left.min(late.left);
                 }
@@ -97,6 +102,7 @@ impl Walker<'_> {
                 return;
             }
             open.waited = open.waited.saturating_add(link.share);
+            open.until = open.until.max(link.time);
         }
         self.last.0 = self.last.0.max(link.time);
         let order = self.spent.order + 1;
@@ -151,7 +157,12 @@ impl Walker<'_> {
                     transfer = later.min(since.later).clamp(0, i64::from(u32::MAX));
                     open.transfer = transfer;
                 }
-                self.partners.push((number, left, later));
+                self.partners.push(Met {
+                    partner: number,
+                    left,
+                    later,
+                    is_sent: false,
+                });
                 since
             }
         };
