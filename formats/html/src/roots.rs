@@ -80,7 +80,7 @@ fn cells(report: &Report, root: &RootCause) -> Markup {
                 div { (sentence(&gain)) }
             }
             @for hint in root.hints.iter().take(HINTS).filter(|_| is_notable(root)) {
-                div.soft { "Try: " (sentence(hint)) }
+                div.soft { (words::try_it(root)) (sentence(hint)) }
             }
         }
         td {

@@ -4,7 +4,7 @@ use super::headline::agree;
 use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph};
 use crate::ranks::list_of_ranges;
 use crate::style::{Style, Tone, duration, percent, wrap};
-use crate::{Bottleneck, Report, RootCause, RootSite, SourceLocation, Victim};
+use crate::{Bottleneck, GainAfter, Report, RootCause, RootSite, SourceLocation, Victim};
 
 /// Root causes shown.
 pub(super) const SHOWN: usize = 5;
@@ -175,7 +175,27 @@ pub(crate) fn gain(root: &RootCause) -> Option<String> {
         share if share <= -NEGLIGIBLE_PERCENT => format!("be {by} longer"),
         _ => "not be shorter".to_owned(),
     };
-    Some(format!("Without this excess the run would {less}"))
+    let after = root.gain_after.as_ref().map(after);
+    let after = after.map_or_else(String::new, |after| format!("; {after}"));
+    Some(format!("Without this excess the run would {less}{after}"))
+}
+
+/// `once rc1 is mended, by 20 ms (4.0 %)`.
+pub(super) fn after(after: &GainAfter) -> String {
+    let which = match &after.mended[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last} are", first.join(", ")),
+        one => format!("{} is", one.concat()),
+    };
+    let (gain, share) = (duration(after.gain_s), percent(after.gain_percent));
+    format!("once {which} mended, by {gain} ({share})")
+}
+
+/// What stands before a hint.
+pub(crate) fn try_it(root: &RootCause) -> &'static str {
+    match root.gain_after {
+        Some(_) => "Then try: ",
+        None => "Try: ",
+    }
 }
 
 /// Appends the root causes.
@@ -218,7 +238,7 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
         first.extend(gain(root).map(|gain| (gain, Tone::Plain)));
         let is_worth_it = root.percent >= NOTABLE_PERCENT;
         let hints = root.hints.iter().take(HINTS).filter(|_| is_worth_it);
-        let hints = hints.map(|hint| (format!("Try: {hint}"), Tone::Plain));
+        let hints = hints.map(|hint| (format!("{}{hint}", try_it(root)), Tone::Plain));
         let mut name = format!("{:<NAME$}", root.id);
         for (text, tone) in first.into_iter().chain(hints) {
             for line in wrap(&text, screen.saturating_sub(NAME).max(20)) {

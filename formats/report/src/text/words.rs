@@ -70,6 +70,11 @@ pub fn gain(root: &RootCause) -> Option<String> {
     text::roots::gain(root)
 }
 
+/// What stands before a hint against it: `Try: `.
+pub fn try_it(root: &RootCause) -> &'static str {
+    text::roots::try_it(root)
+}
+
 /// `computation between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
 pub fn on_path(row: &PathRow) -> String {
     text::path::what(row)
