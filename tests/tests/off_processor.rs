@@ -100,6 +100,20 @@ impl Run {
         1e9 * seconds.sum::<f64>()
     }
 
+    /// What the report says of rank 0 beside work between calls, ns; that of all ranks is no less, and is the sum of
+    /// what it says of each.
+    fn of_location(&self, name: &str) -> f64 {
+        let of = |times: &Value| times[name].as_f64().unwrap_or(0.0);
+        let locations = self.report["locations"].as_array().expect("locations");
+        let first = locations
+            .iter()
+            .find(|of| of["rank"] == 0 && of["thread"] == 0);
+        let all: f64 = locations.iter().map(of).sum();
+        let sum = of(&self.report["location_sums"]);
+        assert!((all - sum).abs() < 1e-6, "{name}: {all} {sum}");
+        1e9 * of(first.expect("rank 0"))
+    }
+
     /// Time lost in a pattern, ns.
     fn lost(&self, pattern: &str) -> f64 {
         1e9 * self.report["metrics"][pattern]["total_s"]
@@ -131,6 +145,8 @@ fn sleep_is_no_computation() {
     assert!(blocked > 0.9 * ROUNDS * PART, "{blocked}");
     assert!(blocked < 1.1 * run.said("slept"), "{blocked}");
     near(blocked + run.ns("preempted"), run.said("off"));
+    near(run.of_location("blocked_s"), blocked);
+    assert!(run.of_location("kernel_s") < 0.1 * blocked);
     let started = run.started("blocked");
     assert!(started > 0.6 * ROUNDS * PART, "{started}");
 }
@@ -142,6 +158,8 @@ fn a_processor_that_others_have_is_no_computation() {
     assert!(preempted > 0.9 * ROUNDS * PART, "{preempted}");
     near(preempted + run.ns("blocked"), run.said("off"));
     assert!(run.ns("blocked") < 0.1 * preempted);
+    near(run.of_location("preempted_s"), run.said("off"));
+    assert!(run.of_location("blocked_s") < 0.1 * preempted);
     assert!(run.started("preempted") > 0.6 * ROUNDS * PART);
 }
 
@@ -175,6 +193,7 @@ fn new_memory_is_in_the_kernel() {
     let run = Run::of("touch");
     near(run.ns("kernel"), run.said("kernel"));
     assert!(run.ns("kernel") > 0.3 * ROUNDS * PART);
+    near(run.of_location("kernel_s"), run.said("kernel"));
     near(run.sum("minor_faults"), run.said("faults"));
     assert!(run.started("kernel") > 0.2 * ROUNDS * PART);
 }
