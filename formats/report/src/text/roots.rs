@@ -79,6 +79,14 @@ pub(super) fn outside(activity: &str) -> Option<Outside> {
     }
 }
 
+/// What time between calls was beside work.
+pub(crate) fn off_work(activity: &str) -> Option<&'static str> {
+    match outside(activity)? {
+        Outside::Computed => None,
+        Outside::Was(what) => Some(what),
+    }
+}
+
 /// `between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`; there may be no call before
 /// it.
 fn between(operation: &str, begin: &str, until: Option<&str>) -> Option<String> {

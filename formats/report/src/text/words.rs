@@ -65,6 +65,11 @@ pub fn root_cause(root: &RootCause) -> String {
     text::roots::what(root)
 }
 
+/// `asleep or blocked`, of an activity that is time between calls beside work.
+pub fn off_work(activity: &str) -> Option<&'static str> {
+    text::roots::off_work(activity)
+}
+
 /// How much shorter the run is without it, as a sentence, if that is predicted.
 pub fn gain(root: &RootCause) -> Option<String> {
     text::roots::gain(root)
