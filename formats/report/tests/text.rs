@@ -334,6 +334,26 @@ fn what_gains_nothing_is_said_to() {
 }
 
 #[test]
+fn all_waiting_is_told_by_what_started_it() {
+    let mut report = example();
+    assert!(!words(&report).contains("Of all waiting"));
+    report.waiting_by_activity = [
+        ("call", 0.5),
+        ("computation", 6.0),
+        ("io", 1e-6),
+        ("latency", 0.5),
+        ("preempted", 2.0),
+        ("untraced", 1.0),
+    ]
+    .map(|(activity, time)| (activity.to_owned(), time))
+    .into();
+    let said = "Of all waiting, 60.0 % starts with computation, 20.0 % with ranks without a processor, 10.0 % \
+                with nobody known, 5.0 % with calls that take longer, 5.0 % with latency rc1";
+    let text = words(&report);
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
 fn the_headline_names_the_function_that_samples_tell() {
     let mut report = example();
     let place = SourceLocation {

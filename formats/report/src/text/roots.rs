@@ -1,7 +1,7 @@
 //! Root causes as text.
 
 use super::headline::agree;
-use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph};
+use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph, words};
 use crate::ranks::list_of_ranges;
 use crate::style::{Style, Tone, duration, percent, wrap};
 use crate::{Bottleneck, GainAfter, Report, RootCause, RootSite, SourceLocation, Victim};
@@ -206,6 +206,36 @@ pub(crate) fn try_it(root: &RootCause) -> &'static str {
     }
 }
 
+/// All waiting by the activity that started it, the largest part first; what is less than a thousandth of it
+/// is left out.
+pub(crate) fn started_by(report: &Report) -> Option<String> {
+    let all: f64 = report.waiting_by_activity.values().sum();
+    let mut parts: Vec<(f64, &str)> = report
+        .waiting_by_activity
+        .iter()
+        .map(|(activity, time)| (crate::percent(*time, all), activity.as_str()))
+        .filter(|(share, _)| *share >= 0.1)
+        .collect();
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let parts = parts.iter().map(|&(share, activity)| {
+        let what = match (activity, off_work(activity)) {
+            (_, Some(what)) => format!("ranks {what}"),
+            ("io", _) => "file operations".to_owned(),
+            ("call", _) => "calls that take longer".to_owned(),
+            (words::UNTRACED, _) => "nobody known".to_owned(),
+            (other, _) => other.to_owned(),
+        };
+        format!("{} with {what}", percent(share))
+    });
+    let parts: Vec<String> = parts.collect();
+    let first = parts.first()?.replacen(" with ", " starts with ", 1);
+    let rest = parts[1..].iter().map(|part| format!(", {part}"));
+    Some(format!(
+        "Of all waiting, {first}{}",
+        rest.collect::<String>()
+    ))
+}
+
 /// Appends the root causes.
 pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: Style) {
     let Some(all) = &report.root_causes else {
@@ -223,6 +253,9 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
         style,
         Tone::Strong,
     );
+    if let Some(by) = started_by(report) {
+        paragraph(out, &by, screen, style, Tone::Plain);
+    }
     for root in listed.iter().take(SHOWN) {
         let tone = crate::style::tone_of_percent(root.percent);
         let share = percent(root.percent);

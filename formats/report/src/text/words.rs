@@ -70,6 +70,14 @@ pub fn off_work(activity: &str) -> Option<&'static str> {
     text::roots::off_work(activity)
 }
 
+/// Stands among the activities of root causes for waiting that nobody is known to have started.
+pub const UNTRACED: &str = "untraced";
+
+/// `Of all waiting, 61 % starts with computation, 39 % with latency`: by the activity of root causes.
+pub fn started_by(report: &Report) -> Option<String> {
+    text::roots::started_by(report)
+}
+
 /// How much shorter the run is without it, as a sentence, if that is predicted.
 pub fn gain(root: &RootCause) -> Option<String> {
     text::roots::gain(root)
