@@ -136,6 +136,42 @@ fn amounts_are_where_they_belong() {
     assert_eq!(waits.collect::<Vec<_>>(), [(1, 0, 50)]);
 }
 
+/// Before rank 0 sends, it sleeps and works; in its send it has no processor. What is between calls and no work
+/// is below the frame, and what is in a call is the call's.
+#[test]
+fn what_is_no_work_is_no_time_of_a_frame() {
+    let mut r = ranks(2);
+    for calls in &mut r {
+        calls.call(1, init(), 0, MS);
+    }
+    r[0].is_off([40 * MS, 0, 5 * MS]);
+    r[0].is_off_inside([0, 9 * MS, 0], 0);
+    r[0].send(10, 1, 5, 60 * MS, 70 * MS);
+    r[1].recv(20, 0, 5, 10 * MS, 70 * MS);
+    for calls in &mut r {
+        calls.call(2, finalize(), 70 * MS, 71 * MS);
+    }
+    let report = analyzed(r);
+    let tree = report.call_tree.as_ref().expect("a tree");
+    let start = node(tree, "frame", ":1");
+    let asleep = node(tree, "blocked", "asleep or blocked");
+    let kernel = node(tree, "kernel", "in the kernel");
+    for below in [asleep, kernel] {
+        assert_eq!(&tree.nodes[below.parent.expect("a parent") as usize], start);
+        assert_eq!(below.calls.inclusive, 0);
+    }
+    // Rank 0 from 1 to 60 ms, rank 1 from 1 to 10 ms.
+    let times = [start, asleep, kernel].map(|node| ms(node.time_s.exclusive));
+    assert_eq!(times, [14 + 9, 40, 5]);
+    assert_eq!(ms(start.time_s.inclusive), 59 + 9);
+    let caused = |node: &CallNode| ms(node.caused_s.as_ref().expect("causes").exclusive);
+    // It is late by 50 ms: 40 asleep, 5 in the kernel, and 5 of work.
+    assert_eq!([start, asleep, kernel].map(caused), [5, 40, 5]);
+    assert!(!tree.nodes.iter().any(|node| node.kind == "preempted"));
+    let spread = asleep.time_s.ranks.as_ref().expect("a spread");
+    assert_eq!((ms(spread.max), spread.max_rank), (40, 0));
+}
+
 #[test]
 fn a_tree_is_bounded_and_the_rest_is_in_one_node() {
     let mut r = ranks(70);

@@ -113,14 +113,14 @@ fn advice_is_for_what_the_late_party_did() {
     let hints_of_wait = hints(1, 31);
     assert_eq!(
         hints_of_wait[0],
-        "Rank 1 only passes it on. First mend rc1, which starts 93.8 % of this: rank 0 computed \
+        "Rank 1 only passes it on. See rc1, which starts 93.8 % of this: rank 0 computed \
          until MPI_Send at app.c:18 work."
     );
     assert!(!hints_of_wait.iter().any(|hint| hint.contains("Balance")));
     assert!(hints(31, 1)[0].starts_with("Balance the work"));
     // Some of both.
     let hints_of_both = hints(14, 18);
-    let start = "Rank 1 mostly passes it on. First mend rc1, which starts 53.1 %";
+    let start = "Rank 1 mostly passes it on. See rc1, which starts 53.1 %";
     assert!(hints_of_both[0].starts_with(start), "{hints_of_both:?}");
     assert!(hints_of_both[1].starts_with("Balance the work"));
 }

@@ -99,6 +99,28 @@ fn a_hint_promises_what_its_change_gains() {
     assert!(promise(&report, "overlap_receive").is_none());
 }
 
+/// Ranks 2 and 3 come to the barrier equally late, and after different calls.
+#[test]
+fn one_of_two_that_are_equally_late_gains_nothing_by_itself() {
+    let mut all = ranks(4);
+    for (rank, (line, late)) in all.iter_mut().zip([(1, 2), (1, 2), (2, 21), (3, 21)]) {
+        rank.call(line, of_all(number::MPI_Init), 0, MS);
+        rank.collective(10, number::MPI_Barrier, 0, late * MS, 22 * MS);
+        rank.call(40, of_all(number::MPI_Finalize), 23 * MS, 24 * MS);
+    }
+    let (report, gains) = told(all, RuleBase::built_in(), &[("without_cause", "1")]);
+    assert_eq!(gains, [0]);
+    let roots = report.root_causes.as_ref().unwrap();
+    let sets: Vec<_> = roots.iter().map(|root| root.rank_set.as_str()).collect();
+    assert_eq!(sets, ["2", "3"]);
+    for (root, other) in roots.iter().zip(["rc2", "rc1"]) {
+        let after = root.gain_after.as_ref().unwrap();
+        let gain = (after.gain_s * 1e6).round() as i64;
+        assert_eq!((&after.mended[..], gain), (&[other.to_owned()][..], 19_000));
+        assert!(root.gains_nothing() && !root.hints.is_empty(), "{root:?}");
+    }
+}
+
 /// A rule of the user promises far too much. What cannot be is not promised: without its waits the
 /// call ends 9 ms earlier, of which 2 ms are left.
 #[test]

@@ -349,7 +349,7 @@ fn hints_do_not_ask_the_innocent() {
         assert!(first.share > 0.8 && first.share <= 1.0, "{first:?}");
     }
     let hints = at(&report, 30).hints;
-    let start = "Rank 1 only passes it on. First mend rc1, which starts ";
+    let start = "Rank 1 only passes it on. See rc1, which starts ";
     assert!(hints[0].starts_with(start), "{hints:?}");
     assert!(hints[0].contains("rank 0 computed between"), "{hints:?}");
     let says = |hints: &[String], words: &str| hints.iter().any(|hint| hint.contains(words));

@@ -358,7 +358,8 @@ unsafe extern "C" {
 const CANCEL_DISABLE: i32 = 1;
 
 /// Runs `f`, which is no cancellation point then: the program asked to end in its own calls. Nothing
-/// here is made to be unwound, either.
+/// here is made to be unwound, either. So all that opens, reads, writes and closes files by functions of the C
+/// library is run so, and nothing that every call does: it has no such function.
 pub fn uncancelled<T>(f: impl FnOnce() -> T) -> T {
     let mut cancel = 0;
     // SAFETY: the thread's own setting, and a variable to keep it.

@@ -30,6 +30,10 @@ pub fn install() {
         ours.sa_sigaction = on_fault as Handler as usize;
         ours.sa_flags &= libc::SA_RESTART;
         ours.sa_flags |= libc::SA_SIGINFO | libc::SA_ONSTACK;
+        // As for samples: the C library's own signal, which cancels threads, would unwind this one through the
+        // handler. `sigfillset` leaves it out.
+        // SAFETY: all bits are a valid set.
+        unsafe { ptr::write_bytes(&mut ours.sa_mask, u8::MAX, 1) };
         BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
         set(&ours);
     });

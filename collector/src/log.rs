@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
+use crate::call::uncancelled;
+
 /// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -40,7 +42,7 @@ pub fn write(level: Level, text: std::fmt::Arguments<'_>) {
         rank => format!("laggard[{rank}]: {text}\n"),
     };
     // One write, so that lines of several ranks do not mix. A failure cannot be reported.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = uncancelled(|| std::io::stderr().write_all(line.as_bytes()));
 }
 
 macro_rules! error { ($($text:tt)*) => { $crate::log::write($crate::log::Level::Error, format_args!($($text)*)) } }

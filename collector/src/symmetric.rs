@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use laggard_trace::SymmetricAddress;
 
+use crate::call::uncancelled;
+
 /// A range of addresses and the base of its offsets.
 struct Segment {
     number: u64,
@@ -91,7 +93,7 @@ pub fn note_heap(address: u64) {
     if address == 0 || HEAP.end.load(Ordering::Relaxed) != 0 {
         return;
     }
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let maps = uncancelled(|| std::fs::read_to_string("/proc/self/maps")).unwrap_or_default();
     if let Some((start, end)) = mapping(&maps, address) {
         HEAP.set(start, end, start);
     }

@@ -109,6 +109,9 @@ def main(trace, notebook, hostile):
             "what_if": opened.what_if("--network", "latency=0")["schema"],
             "refused": refused,
             "newest": [str(laggard.Trace().path), laggard.read().program],
+            "off_work": odd.tables["locations"]
+            .select(["computation_s", "blocked_s", "preempted_s", "kernel_s"])
+            .to_pylist()[:2],
             "tags": sorted(set().union(*(one.tags for one in tags))),
             "attributes": sum((one.attributes for one in tags), []),
             "notebook": run(notebook, trace),

@@ -27,6 +27,9 @@ pub struct Report {
     pub untraced_s: Option<f64>,
     /// Root causes that are not listed.
     pub unlisted_s: Option<f64>,
+    /// All waiting by the activity that started it.
+    #[serde(default)]
+    pub waiting_by_activity: BTreeMap<String, f64>,
     /// Waits by class.
     #[serde(default)]
     pub wait_classes: BTreeMap<String, WaitClass>,

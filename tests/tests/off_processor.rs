@@ -3,9 +3,11 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::process::Command;
 
 use laggard_tests::attempts::until_right;
-use laggard_tests::product::{Bench, PROCESSOR_TIME};
+use laggard_tests::process;
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT, reader};
 use laggard_tests::recorded::check;
 use laggard_tests::threads::{FLAGS, ROUNDS as REGIONS, Run as Threads};
 use serde_json::Value;
@@ -19,6 +21,7 @@ struct Run {
     said: Value,
     calls: Vec<String>,
     report: Value,
+    bench: Bench,
 }
 
 impl Run {
@@ -60,7 +63,27 @@ impl Run {
             said: said.expect("what the program says"),
             calls: calls.map(str::to_owned).collect(),
             report: first.expect("a report"),
+            bench,
         }
+    }
+
+    /// What the tree of call paths and the profile for Cube have of this, ns.
+    fn in_profiles(&self, activity: &str) -> [f64; 2] {
+        let nodes = self.report["call_tree"]["nodes"].as_array().expect("nodes");
+        let own = nodes.iter().filter(|node| node["kind"] == activity);
+        let own = own.map(|node| node["time_s"]["inclusive"].as_f64().expect("s"));
+        let profile = self.bench.path(&format!("{activity}.cubex"));
+        let mut command = Command::new(&self.bench.command);
+        command.arg("export").arg(self.bench.path("trace"));
+        command.args(["--to", "cubex", "-o"]).arg(&profile);
+        process::run(&mut command, TIMEOUT, &self.bench.path("export")).expect_success();
+        let mut command = reader("cubex.py");
+        command.arg(&profile);
+        let outcome = process::run(&mut command, TIMEOUT, &self.bench.path("reader"));
+        let read: Value = serde_json::from_str(&outcome.expect_success().stdout).expect("JSON");
+        let metric = &read["metrics"][activity];
+        assert_eq!(metric["parent"], "computation");
+        [own.sum(), metric["sum"].as_f64().expect("s")].map(|time| 1e9 * time)
     }
 
     fn said(&self, what: &str) -> f64 {
@@ -100,6 +123,20 @@ impl Run {
         1e9 * seconds.sum::<f64>()
     }
 
+    /// What the report says of rank 0 beside work between calls, ns; that of all ranks is no less, and is the sum of
+    /// what it says of each.
+    fn of_location(&self, name: &str) -> f64 {
+        let of = |times: &Value| times[name].as_f64().unwrap_or(0.0);
+        let locations = self.report["locations"].as_array().expect("locations");
+        let first = locations
+            .iter()
+            .find(|of| of["rank"] == 0 && of["thread"] == 0);
+        let all: f64 = locations.iter().map(of).sum();
+        let sum = of(&self.report["location_sums"]);
+        assert!((all - sum).abs() < 1e-6, "{name}: {all} {sum}");
+        1e9 * of(first.expect("rank 0"))
+    }
+
     /// Time lost in a pattern, ns.
     fn lost(&self, pattern: &str) -> f64 {
         1e9 * self.report["metrics"][pattern]["total_s"]
@@ -131,6 +168,11 @@ fn sleep_is_no_computation() {
     assert!(blocked > 0.9 * ROUNDS * PART, "{blocked}");
     assert!(blocked < 1.1 * run.said("slept"), "{blocked}");
     near(blocked + run.ns("preempted"), run.said("off"));
+    near(run.of_location("blocked_s"), blocked);
+    for told in run.in_profiles("blocked") {
+        near(told, blocked);
+    }
+    assert!(run.of_location("kernel_s") < 0.1 * blocked);
     let started = run.started("blocked");
     assert!(started > 0.6 * ROUNDS * PART, "{started}");
 }
@@ -142,6 +184,11 @@ fn a_processor_that_others_have_is_no_computation() {
     assert!(preempted > 0.9 * ROUNDS * PART, "{preempted}");
     near(preempted + run.ns("blocked"), run.said("off"));
     assert!(run.ns("blocked") < 0.1 * preempted);
+    near(run.of_location("preempted_s"), run.said("off"));
+    for told in run.in_profiles("preempted") {
+        near(told, run.said("off"));
+    }
+    assert!(run.of_location("blocked_s") < 0.1 * preempted);
     assert!(run.started("preempted") > 0.6 * ROUNDS * PART);
 }
 
@@ -175,6 +222,10 @@ fn new_memory_is_in_the_kernel() {
     let run = Run::of("touch");
     near(run.ns("kernel"), run.said("kernel"));
     assert!(run.ns("kernel") > 0.3 * ROUNDS * PART);
+    near(run.of_location("kernel_s"), run.said("kernel"));
+    for told in run.in_profiles("kernel") {
+        near(told, run.said("kernel"));
+    }
     near(run.sum("minor_faults"), run.said("faults"));
     assert!(run.started("kernel") > 0.2 * ROUNDS * PART);
 }

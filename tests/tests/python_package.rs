@@ -107,7 +107,12 @@ fn a_notebook_asks_a_run() {
         "<script>alert(1)</script><img src=x onerror=y>",
     );
     let hostile = hostile.replace("./heat", "<b onmouseover='x'>\\u001b&lt;");
-    fs::write(bench.path("hostile.json"), hostile).expect("a file");
+    let mut hostile: Value = serde_json::from_str(&hostile).expect("JSON");
+    let off = [("blocked_s", 0.25), ("kernel_s", 0.5)];
+    for (name, time) in off {
+        hostile["locations"][0][name] = time.into();
+    }
+    fs::write(bench.path("hostile.json"), hostile.to_string()).expect("a file");
 
     let mut command = reader("package.py");
     let python = command.get_program().to_owned();
@@ -188,6 +193,12 @@ fn a_notebook_asks_a_run() {
         refused.starts_with("laggard: ") && refused.contains("no trace"),
         "{refused}"
     );
+    // What is not in the report is nothing.
+    for (row, expected) in [(0, [0.25, 0.0, 0.5]), (1, [0.0; 3])] {
+        let row = &found["off_work"][row];
+        let told = ["blocked_s", "preempted_s", "kernel_s"].map(|name| number(&row[name]));
+        assert_eq!(told, expected, "{found:#}");
+    }
     // Names are no HTML.
     let tags = serde_json::json!(["b", "p", "table", "tbody", "td", "th", "thead", "tr"]);
     assert_eq!(

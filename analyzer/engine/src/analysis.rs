@@ -347,6 +347,9 @@ impl<'a> Settling<'a> {
         let walls = own.locations.iter().map(LocationTimes::wall);
         let walls = walls.fold(0, u64::saturating_add);
         imbalance::keep_notable(self.job, &mut own.computed, walls)?;
+        let computed = &own.computed;
+        own.off_work
+            .retain(|(after, _), _| computed.contains_key(after));
         let lossy = comm::union(self.job, merge::lossy(own))?;
         let paths = merge::paths_of(own, &lossy);
         let texts = places::paths(self.job, paths, &self.opened.locations, self.profiled)?;

@@ -16,6 +16,7 @@ mod find;
 mod frames;
 mod module;
 mod names;
+mod near;
 mod outlined;
 mod place;
 

@@ -3,11 +3,12 @@
 mod metrics;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
 use laggard_cube::{Cube, Host, Process};
-use laggard_engine::events::{Events, Joined, Wait};
+use laggard_engine::events::{Events, Joined, OUTSIDE, Outside, Wait};
 use laggard_report::units::{duration, plural};
 use laggard_report::{Report, RootCause, SourceLocation};
 use laggard_trace::calls::CALLS;
@@ -95,14 +96,17 @@ impl Filled<'_> {
                 self.add(self.metrics.visits(), node, location, count(row.count));
                 self.add(self.metrics.bytes(), node, location, count(row.bytes));
             }
-            let computation = self.metrics.computation();
             let mut left = i64::try_from(spent.computation_ns).unwrap_or(i64::MAX);
-            for (path, ns) in between.within(left) {
+            for ((path, part), ns) in between.within(left) {
                 let node = self.tree.function(path);
-                self.add(computation, node, location, ns);
+                let metric = match part {
+                    Some(part) => self.metrics.outside(part),
+                    None => self.metrics.computation(),
+                };
+                self.add(metric, node, location, ns);
                 left -= ns;
             }
-            self.add(computation, Tree::PROGRAM, location, left);
+            self.add(self.metrics.computation(), Tree::PROGRAM, location, left);
         }
     }
 
@@ -140,31 +144,39 @@ impl Filled<'_> {
     }
 }
 
+/// A call path, and what was done after it beside work.
+type Part = (u32, Option<Outside>);
+
 /// Computation of a location by the call path before it, ns.
-struct Between(Vec<(u32, i64)>);
+struct Between(Vec<(Part, i64)>);
 
 impl Between {
     fn new(events: &Events, location: usize) -> Between {
         let mut sums = Sums::of_location(events, location);
-        let mut of: FxHashMap<u32, i64> = FxHashMap::default();
-        let functions = sums.in_functions();
-        let after = sums.between.iter().map(|((before, _), ns)| (before.1, *ns));
-        for (path, ns) in functions.into_iter().chain(after) {
-            *of.entry(path).or_default() += ns;
+        let mut of: BTreeMap<Part, i64> = BTreeMap::new();
+        for (path, ns) in sums.in_functions() {
+            *of.entry((path, None)).or_default() += ns;
         }
-        let mut all: Vec<(u32, i64)> = of.into_iter().filter(|(_, ns)| *ns > 0).collect();
-        all.sort_unstable();
+        for between in sums.between.keys() {
+            let (beside, work) = sums.beside(between);
+            let path = between.0.1;
+            for (part, ns) in OUTSIDE.into_iter().zip(beside) {
+                *of.entry((path, Some(part))).or_default() += ns;
+            }
+            *of.entry((path, None)).or_default() += work;
+        }
+        let all = of.into_iter().filter(|(_, ns)| *ns > 0).collect();
         Between(all)
     }
 
     /// No more than `most` in all: the records also have what is before start-up and after shut-down.
-    fn within(self, most: i64) -> Vec<(u32, i64)> {
+    fn within(self, most: i64) -> Vec<(Part, i64)> {
         let all = self.0.iter().map(|(_, ns)| i128::from(*ns)).sum::<i128>();
         let share = |ns: i64| match all > i128::from(most) {
             true => (i128::from(ns) * i128::from(most) / all) as i64,
             false => ns,
         };
-        let within = self.0.into_iter().map(|(path, ns)| (path, share(ns)));
+        let within = self.0.into_iter().map(|(part, ns)| (part, share(ns)));
         within.collect()
     }
 }

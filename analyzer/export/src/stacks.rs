@@ -124,10 +124,16 @@ impl Sums {
         }
     }
 
-    /// Of the time between two calls, what was no work of the program.
-    fn beside(&self, between: &(Site, Site)) -> i64 {
-        let beside = self.beside.get(between);
-        beside.map_or(0, |times| times.iter().sum())
+    /// Of the time between two calls, what was no work of the program, by [`OUTSIDE`], and the rest.
+    pub fn beside(&self, between: &(Site, Site)) -> ([i64; OUTSIDE.len()], i64) {
+        let mut left = self.between.get(between).copied().unwrap_or(0);
+        let times = self.beside.get(between).copied().unwrap_or_default();
+        let times = times.map(|ns| {
+            let ns = ns.clamp(0, left.max(0));
+            left -= ns;
+            ns
+        });
+        (times, left)
     }
 
     /// Takes computation of which samples tell the call path out of that between two calls. It is no
@@ -138,8 +144,7 @@ impl Sums {
             of.entry(*between).or_default().0 += ns;
         }
         for (between, (all, most)) in &mut of {
-            let computed = self.between.get(between).copied().unwrap_or(0);
-            *most = (computed - self.beside(between)).clamp(0, *all);
+            *most = self.beside(between).1.clamp(0, *all);
         }
         let sampled = std::mem::take(&mut self.sampled).into_iter();
         let parts = sampled.map(|((between, path), ns)| {
@@ -227,18 +232,15 @@ fn gathered(events: &Events) -> Result<Stacks> {
         let kind = Kind::Computation;
         stacks.add(Stack { frames, kind }, time(ns));
     }
-    for (&(before, after), &ns) in &sums.between {
+    for &(before, after) in sums.between.keys() {
         let end = |site: Site| (frames[site.1 as usize].as_slice(), name(site));
         let ((from, from_name), (to, to_name)) = (end(before), end(after));
         let stack = Stack {
             frames: between::stack((from, &from_name), (to, &to_name)),
             kind: Kind::Computation,
         };
-        let mut left = ns;
-        let beside = sums.beside.get(&(before, after)).copied();
-        for (part, ns) in OUTSIDE.into_iter().zip(beside.unwrap_or_default()) {
-            let ns = ns.clamp(0, left.max(0));
-            left -= ns;
+        let (beside, left) = sums.beside(&(before, after));
+        for (part, ns) in OUTSIDE.into_iter().zip(beside) {
             let mut stack = stack.clone();
             stack.frames.push(Frame::named(part.name()));
             stacks.add(stack, time(ns));

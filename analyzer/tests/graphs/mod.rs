@@ -102,6 +102,8 @@ fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(),
     let untraced = ns(report.untraced_s.expect("known"));
     prop_assert!(untraced < 64.0, "untraced: {untraced}");
     let unlisted = ns(report.unlisted_s.expect("known"));
+    let by_activity = report.waiting_by_activity.values().copied();
+    near(by_activity.sum(), waiting, "by activity")?;
     // Each row is rounded.
     let lost = waiting - (listed + unlisted + untraced);
     let rows = 8.0 + roots.len() as f64;

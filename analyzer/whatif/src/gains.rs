@@ -8,10 +8,11 @@ use laggard_engine::events::Events;
 use laggard_patterns::rules::{LEAST_GAIN, Repair, Rule, RuleBase};
 use laggard_report::{Advice, Bottleneck, Promise, Report, RootCause, has_rank, ratio};
 
+use crate::graph::Graph;
 use crate::scenario::Spot;
 use crate::shares::Sites;
 use crate::targets::is_known;
-use crate::{Change, Outcome, Scenario, predicted};
+use crate::{Change, Outcome, Scenario, replayed_with, together, with_effects};
 
 /// Root causes that are answered, the largest first.
 const FIRST: usize = 10;
@@ -52,12 +53,17 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report, largest: u
         .collect();
     let (asked, of_hints) = hints(rules, report);
     scenarios.extend(of_hints);
-    let mut prediction = predicted(events, Some(report), &scenarios, false, &|| Ok(()))?;
+    let mut graph = Graph::new(events, &|| Ok(()))?;
+    let mut replayed = |report: &Report, scenarios: &[Scenario]| {
+        let parts = with_effects(events, Some(report), scenarios, &|| Ok(()))?;
+        replayed_with(events, Some(report), parts, &mut graph, false)
+    };
+    let mut prediction = replayed(report, &scenarios)?;
     let of_hints = prediction.scenarios.split_off(known.len());
     // As all shares of a report, and as what hints promise.
     let phases = report.phases_of_run.as_ref();
     let measured = phases.map_or(report.run.wall_time_s, |phases| phases.measured_s);
-    let causes = report.root_causes.as_deref_mut().unwrap_or_default();
+    let mut causes = report.root_causes.clone().unwrap_or_default();
     for (number, outcome) in known.into_iter().zip(prediction.scenarios) {
         let cause = &mut causes[number - 1];
         if outcome.doubt_s > MOST_DOUBT * cause.severity_s {
@@ -66,6 +72,10 @@ pub fn add_gains(trace: &Path, rules: &RuleBase, report: &mut Report, largest: u
         cause.gain_s = Some(outcome.gain_s);
         cause.gain_percent = Some(100.0 * ratio(outcome.gain_s, measured).min(1.0));
     }
+    together::add(&mut causes, measured, |scenarios| {
+        Ok(replayed(report, scenarios)?.scenarios)
+    })?;
+    report.root_causes = Some(causes);
     let told = asked.into_iter().zip(of_hints);
     for (asked, outcome) in told {
         let found = &mut report.bottlenecks[asked.finding];

@@ -34,6 +34,7 @@ mod slabs;
 mod steps;
 mod targets;
 mod text;
+mod together;
 
 use anyhow::{Context, Result};
 use laggard_engine::events::Events;
@@ -98,13 +99,36 @@ fn predicted(
     is_whole: bool,
     goes_on: GoesOn,
 ) -> Result<Prediction> {
+    // What is not in the run is told before the work.
+    let parts = with_effects(events, report, scenarios, goes_on)?;
+    let graph = &mut Graph::new(events, goes_on)?;
+    replayed_with(events, report, parts, graph, is_whole)
+}
+
+/// Scenarios that are replayed in one sweep, with what they do.
+type Parts<'s> = Vec<(&'s [Scenario], Effects)>;
+
+fn with_effects<'s>(
+    events: &Events,
+    report: Option<&Report>,
+    scenarios: &'s [Scenario],
+    goes_on: GoesOn,
+) -> Result<Parts<'s>> {
     let parts = scenarios.chunks(AT_ONCE).map(|part| {
         let effects = Effects::new(events, report, part, goes_on)?;
         Ok((part, effects))
     });
-    // What is not in the run is told before the work.
-    let parts: Vec<(&[Scenario], Effects)> = parts.collect::<Result<_>>()?;
-    let graph = &mut Graph::new(events, goes_on)?;
+    parts.collect()
+}
+
+/// [`predicted`], of a run whose graph is known.
+fn replayed_with(
+    events: &Events,
+    report: Option<&Report>,
+    parts: Parts,
+    graph: &mut Graph,
+    is_whole: bool,
+) -> Result<Prediction> {
     let mut all: Option<Prediction> = None;
     for (part, mut effects) in parts {
         if effects.needs_rests() {

@@ -9,6 +9,7 @@ mod names;
 mod page;
 
 use std::io;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use laggard_trace::{COUNTERS, Counts};
 
@@ -150,6 +151,16 @@ impl Drop for File {
     }
 }
 
+/// Errors of `perf_event_open` that the next thread has as well: there is no such counter, or it is forbidden.
+const LASTING: [i32; 6] = [
+    libc::ENOENT,
+    libc::ENODEV,
+    libc::EOPNOTSUPP,
+    libc::ENOSYS,
+    libc::EACCES,
+    libc::EPERM,
+];
+
 /// The counters of a thread.
 pub struct Counters {
     names: Vec<String>,
@@ -168,8 +179,16 @@ impl Counters {
             last: [None; COUNTERS],
             ran: [(0, 0); COUNTERS],
         };
+        /// Why no thread of the process has any of those that are always tried, if that does not change.
+        static ABSENT: AtomicI32 = AtomicI32::new(0);
+        let absent = ABSENT.load(Ordering::Relaxed);
         let mut missing = Vec::new();
         let named = match wanted {
+            Wanted::Auto if absent != 0 => {
+                let all = names::ALWAYS;
+                let all = all.map(|name| (name.to_owned(), io::Error::from_raw_os_error(absent)));
+                return (None, all.into());
+            }
             Wanted::Auto if perf::is_filtered() => {
                 let filtered = || io::Error::other("system calls are filtered, name it to try");
                 let all = names::ALWAYS.map(|name| (name.to_owned(), filtered()));
@@ -188,6 +207,15 @@ impl Counters {
                 Ok(()) => counters.names.push(counted.name),
                 Err(error) => missing.push((counted.name, error)),
             }
+        }
+        let lasting = missing.iter().filter_map(|(_, error)| {
+            let error = error.raw_os_error()?;
+            LASTING.contains(&error).then_some(error)
+        });
+        if let (Wanted::Auto, true, Some(error)) =
+            (wanted, missing.len() == names::ALWAYS.len(), lasting.min())
+        {
+            ABSENT.store(error, Ordering::Relaxed);
         }
         counters.map();
         counters.read();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use laggard_trace::{FileHeader, FileSpace, NodeSpace, Space, file_name};
 
 use super::Settings;
+use crate::call::uncancelled;
 use crate::log;
 use crate::options::FilePer;
 
@@ -72,26 +73,27 @@ fn is_of_the_process(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
+impl Place {
+    /// Runs `f` on it. Files are opened, written and closed there: the program asked to end in its own calls.
+    fn uncancelled<T>(&mut self, f: impl FnOnce(&mut dyn Space) -> T) -> T {
+        uncancelled(|| match self {
+            Place::Own(space) => f(space),
+            Place::Shared(space) => f(space),
+        })
+    }
+}
+
 impl Space for Place {
     fn prepare(&mut self, minimum: usize) -> io::Result<()> {
-        match self {
-            Place::Own(space) => space.prepare(minimum),
-            Place::Shared(space) => space.prepare(minimum),
-        }
+        self.uncancelled(|space| space.prepare(minimum))
     }
 
     fn advance(&mut self, minimum: usize) -> io::Result<(*mut u8, usize)> {
-        match self {
-            Place::Own(space) => space.advance(minimum),
-            Place::Shared(space) => space.advance(minimum),
-        }
+        self.uncancelled(|space| space.advance(minimum))
     }
 
     fn first_page(&mut self) -> io::Result<*mut u8> {
-        match self {
-            Place::Own(space) => space.first_page(),
-            Place::Shared(space) => space.first_page(),
-        }
+        self.uncancelled(|space| space.first_page())
     }
 
     fn is_cut_off(&self) -> bool {
@@ -102,10 +104,7 @@ impl Space for Place {
     }
 
     fn finish(&mut self, length: u64) -> io::Result<()> {
-        match self {
-            Place::Own(space) => space.finish(length),
-            Place::Shared(space) => space.finish(length),
-        }
+        self.uncancelled(|space| space.finish(length))
     }
 
     fn monotonic_ns(&self) -> u64 {

@@ -4,6 +4,7 @@
 //! calls alone; what is between two readings beside a stretch or a long call counts as time on the
 //! processor's side of the doubt.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use laggard_trace::{Beside, Counts};
@@ -160,8 +161,14 @@ impl Stretches {
             counters,
             is_first: born.is_some(),
         };
-        stretches.cost = u64::MAX;
-        for _ in 0..TRIES {
+        /// The least that a reading took any thread so far: only the first one tries often.
+        static LEAST_COST: AtomicU64 = AtomicU64::new(u64::MAX);
+        stretches.cost = LEAST_COST.load(Ordering::Relaxed);
+        let tries = match stretches.cost {
+            u64::MAX => TRIES,
+            _ => 1,
+        };
+        for _ in 0..tries {
             let begin = clock::now();
             stretches.used = Used::now();
             stretches.count();
@@ -169,6 +176,7 @@ impl Stretches {
             let cost = stretches.read.wrapping_sub(begin);
             stretches.cost = stretches.cost.min(cost);
         }
+        LEAST_COST.fetch_min(stretches.cost, Ordering::Relaxed);
         if told || sampled {
             let usual = match told {
                 true => least.max(stretches.cost.saturating_mul(PART)),

@@ -191,7 +191,28 @@ mod futex {
     const WAIT: [c_int; 2] = [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET];
     const WAKE: [c_int; 2] = [libc::FUTEX_WAKE, libc::FUTEX_WAKE_BITSET];
 
-    /// Any system call: the arguments are in registers, as for the variadic function of the C library.
+    /// The arguments of any system call, in registers, as for the variadic function of the C library.
+    type Arguments = [c_long; 7];
+
+    /// Functions that are called as that one.
+    macro_rules! functions {
+        ($($(#[$about:meta])* fn $name:ident($arguments:ident) $body:block)*) => {$(
+            $(#[$about])*
+            unsafe extern "C-unwind" fn $name(
+                a: c_long,
+                b: c_long,
+                c: c_long,
+                d: c_long,
+                e: c_long,
+                f: c_long,
+                g: c_long,
+            ) -> c_long {
+                let $arguments: Arguments = [a, b, c, d, e, f, g];
+                $body
+            }
+        )*};
+    }
+
     type Real = unsafe extern "C-unwind" fn(
         c_long,
         c_long,
@@ -207,88 +228,62 @@ mod futex {
     /// The real function.
     pub static TARGET: &Target = &NEXT.target;
 
-    /// No C library is without it.
-    unsafe extern "C-unwind" fn absent(
-        _: c_long,
-        _: c_long,
-        _: c_long,
-        _: c_long,
-        _: c_long,
-        _: c_long,
-        _: c_long,
-    ) -> c_long {
-        -1
+    /// Passes arguments on.
+    #[inline(always)]
+    unsafe fn call(function: Real, [a, b, c, d, e, f, g]: Arguments) -> c_long {
+        // SAFETY: as the caller states.
+        unsafe { function(a, b, c, d, e, f, g) }
     }
 
-    #[unsafe(no_mangle)]
-    unsafe extern "C-unwind" fn syscall(
-        number: c_long,
-        word: c_long,
-        operation: c_long,
-        value: c_long,
-        until: c_long,
-        other: c_long,
-        last: c_long,
-    ) -> c_long {
-        if number == libc::SYS_futex && is_recorded() {
-            let of = operation as c_int & OPERATION;
-            // SAFETY: the caller's arguments.
-            unsafe {
-                if WAIT.contains(&of) {
-                    return waits(number, word, operation, value, until, other, last);
-                }
-                if WAKE.contains(&of) && locks::is_awaited(word as u64) {
-                    return wakes(number, word, operation, value, until, other, last);
+    functions! {
+        /// No C library is without it.
+        fn absent(_arguments) { -1 }
+
+        #[unsafe(no_mangle)]
+        fn syscall(arguments) {
+            let [number, word, operation, ..] = arguments;
+            if number == libc::SYS_futex && is_recorded() {
+                let of = operation as c_int & OPERATION;
+                // SAFETY: the caller's arguments.
+                unsafe {
+                    if WAIT.contains(&of) {
+                        return call(waits, arguments);
+                    }
+                    if WAKE.contains(&of) && locks::is_awaited(word as u64) {
+                        return call(wakes, arguments);
+                    }
                 }
             }
+            // SAFETY: passes the caller's arguments to the function it called.
+            unsafe { call(NEXT.get(absent), arguments) }
         }
-        // SAFETY: passes the caller's arguments to the function it called.
-        unsafe { NEXT.get(absent)(number, word, operation, value, until, other, last) }
-    }
 
-    /// A function of its own, which the other one jumps to: that one needs no frame.
-    #[inline(never)]
-    unsafe extern "C-unwind" fn waits(
-        number: c_long,
-        word: c_long,
-        operation: c_long,
-        value: c_long,
-        until: c_long,
-        other: c_long,
-        last: c_long,
-    ) -> c_long {
-        let site = laggard_callpath::call_site!();
-        let what = (number::futex_wait, word as u64);
-        let wait = Wait::begin(site, Place::Call(site), what, false);
-        // SAFETY: as above.
-        let result =
-            unsafe { NEXT.get(absent)(number, word, operation, value, until, other, last) };
-        if let Some(wait) = wait {
-            let is_over = has_timed_out(result as c_int);
-            wait.end(if is_over { ENDED_BY_NOBODY } else { 0 });
+        /// A function of its own, which the other one jumps to: that one needs no frame.
+        #[inline(never)]
+        fn waits(arguments) {
+            let site = laggard_callpath::call_site!();
+            let what = (number::futex_wait, arguments[1] as u64);
+            let wait = Wait::begin(site, Place::Call(site), what, false);
+            // SAFETY: as above.
+            let result = unsafe { call(NEXT.get(absent), arguments) };
+            if let Some(wait) = wait {
+                let is_over = has_timed_out(result as c_int);
+                wait.end(if is_over { ENDED_BY_NOBODY } else { 0 });
+            }
+            result
         }
-        result
-    }
 
-    /// See above.
-    #[inline(never)]
-    unsafe extern "C-unwind" fn wakes(
-        number: c_long,
-        word: c_long,
-        operation: c_long,
-        value: c_long,
-        until: c_long,
-        other: c_long,
-        last: c_long,
-    ) -> c_long {
-        let site = laggard_callpath::call_site!();
-        let enter = clock::now();
-        // SAFETY: as above.
-        let result =
-            unsafe { NEXT.get(absent)(number, word, operation, value, until, other, last) };
-        let place = Place::Call(site);
-        locks::gave_back(site, place, number::futex_wake, word as u64, enter);
-        result
+        /// See above.
+        #[inline(never)]
+        fn wakes(arguments) {
+            let site = laggard_callpath::call_site!();
+            let enter = clock::now();
+            // SAFETY: as above.
+            let result = unsafe { call(NEXT.get(absent), arguments) };
+            let (place, word) = (Place::Call(site), arguments[1] as u64);
+            locks::gave_back(site, place, number::futex_wake, word, enter);
+            result
+        }
     }
 }
 

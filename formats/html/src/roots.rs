@@ -47,7 +47,12 @@ pub fn section(report: &Report) -> Markup {
         ],
     };
     let notable = all.iter().filter(|root| is_notable(root)).count();
-    listing.markup(&rows, all.len(), notable.max(SHOWN))
+    html! {
+        (listing.markup(&rows, all.len(), notable.max(SHOWN)))
+        @if let Some(by) = words::started_by(report).filter(|_| !all.is_empty()) {
+            p { (sentence(&by)) "." }
+        }
+    }
 }
 
 /// Whether it is shown at first, with hints.
@@ -80,7 +85,7 @@ fn cells(report: &Report, root: &RootCause) -> Markup {
                 div { (sentence(&gain)) }
             }
             @for hint in root.hints.iter().take(HINTS).filter(|_| is_notable(root)) {
-                div.soft { "Try: " (sentence(hint)) }
+                div.soft { (words::try_it(root)) (sentence(hint)) }
             }
         }
         td {

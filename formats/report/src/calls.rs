@@ -19,14 +19,15 @@ pub struct CallNode {
     /// Position of the node above; absent of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
-    /// `run`, `frame`, `call`, or `rest` for all that is not listed.
+    /// `run`, `frame`, `call`, or `rest` for all that is not listed. Below a frame, time after its calls that was
+    /// no work: `blocked`, off the processor by itself; `preempted`, off it since others had it; `kernel`, in the kernel.
     pub kind: String,
-    /// `function file:line` of a frame, the function of a call, else "".
+    /// `function file:line` of a frame, the function of a call, in words what was no work, else "".
     pub name: String,
     /// Calls.
     pub calls: Amount<u64>,
     /// Time between start-up and shut-down. That of a frame alone is outside of calls: after a call
-    /// that was made there, until the next one.
+    /// that was made there, until the next one, as far as that was work or nobody knows.
     pub time_s: Amount<f64>,
     /// Time that patterns charge as waiting.
     pub waiting_s: Amount<f64>,

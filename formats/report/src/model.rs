@@ -83,6 +83,10 @@ pub struct Report {
     /// Waiting of root causes that are too small to be listed, all ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlisted_s: Option<f64>,
+    /// All waiting by the activity of its root cause, listed or not, all ranks; `untraced` is what nobody is known to
+    /// have started. Absent if root causes were not searched.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waiting_by_activity: BTreeMap<String, f64>,
     /// By class of waits: what they come from, and what comes of them; absent with root causes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wait_classes: BTreeMap<String, WaitClass>,

@@ -1,5 +1,9 @@
 //! Converts the engine's integers to the numbers of the file.
 
+/// Findings below this share of all time, percent, are counted and not listed. They are not
+/// worth a change of the program, and often within the noise of clocks and scheduling.
+pub const NEGLIGIBLE_PERCENT: f64 = 0.05;
+
 /// ns as seconds. Sums of a damaged trace may exceed an `i64`; they must not become negative.
 pub fn seconds(ns: impl Into<i128>) -> f64 {
     ns.into() as f64 / 1e9

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::SourceLocation;
+use crate::numbers::NEGLIGIBLE_PERCENT;
 
 /// An activity of some ranks that others waited for in the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub struct RootCause {
     /// Of the run's time between start-up and shut-down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain_percent: Option<f64>,
+    /// If it gains nothing by itself: what it gains once others are mended, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain_after: Option<GainAfter>,
     /// What these ranks did more than those that waited for them; empty if that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
@@ -61,7 +65,7 @@ pub struct RootCause {
     pub counters: Vec<RootCounter>,
     /// Who waited, the largest part first.
     pub victims: Vec<Victim>,
-    /// What to try.
+    /// What to try; nothing if it is known to gain nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
 }
@@ -75,6 +79,23 @@ impl RootCause {
             activity => activity != "latency",
         }
     }
+
+    /// Whether the run is predicted to be no shorter without it: others come as late then.
+    pub fn gains_nothing(&self) -> bool {
+        self.gain_percent
+            .is_some_and(|gain| gain < NEGLIGIBLE_PERCENT)
+    }
+}
+
+/// What a root cause gains once others are mended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GainAfter {
+    /// The others' ids.
+    pub mended: Vec<String>,
+    /// How much shorter than with these mended alone the run is predicted to be.
+    pub gain_s: f64,
+    /// Of the run's time between start-up and shut-down.
+    pub gain_percent: f64,
 }
 
 /// Part of a root cause in the waits of a finding.

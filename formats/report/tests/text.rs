@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use laggard_report::{RenderOptions, Report, RootFunction, SourceLocation, render_text};
+use laggard_report::{GainAfter, RenderOptions, Report, RootFunction, SourceLocation, render_text};
 
 fn example() -> Report {
     let bytes = include_bytes!("example.json");
@@ -299,6 +299,58 @@ fn the_headline_names_what_gains_more() {
     assert_eq!(said([Some(0.1), Some(0.9)]), None);
     assert_eq!(said([None, Some(3.4)]), None);
     assert_eq!(said([Some(3.4), None]), None);
+}
+
+/// What does not make the run shorter is not called the thing to mend, and nothing is promised of it.
+#[test]
+fn what_gains_nothing_is_said_to() {
+    let mut report = example();
+    let mut said = |gain: f64, after: Option<GainAfter>| {
+        let root = &mut report.root_causes.as_mut().unwrap()[0];
+        (root.gain_s, root.gain_percent) = (Some(gain), Some(gain));
+        root.gain_after = after;
+        words(&report)
+    };
+    let text = said(5.0, None);
+    assert!(text.contains(" Try: "), "{text}");
+    assert!(!text.contains("Mending that alone"), "{text}");
+    let text = said(0.0, None);
+    assert!(
+        text.contains(" Mending that alone gains nothing. "),
+        "{text}"
+    );
+    assert!(text.contains(" would not be shorter "), "{text}");
+    let after = GainAfter {
+        mended: ["rc2", "rc3", "rc4"].map(str::to_owned).to_vec(),
+        gain_s: 0.02,
+        gain_percent: 4.0,
+    };
+    let text = said(0.0, Some(after));
+    let once = "; once rc2, rc3 and rc4 are mended, by 20.0 ms (4.0 %)";
+    for before in ["Mending that alone gains nothing", "would not be shorter"] {
+        assert!(text.contains(&format!("{before}{once}")), "{text}");
+    }
+    assert!(text.contains(" Then try: "), "{text}");
+}
+
+#[test]
+fn all_waiting_is_told_by_what_started_it() {
+    let mut report = example();
+    assert!(!words(&report).contains("Of all waiting"));
+    report.waiting_by_activity = [
+        ("call", 0.5),
+        ("computation", 6.0),
+        ("io", 1e-6),
+        ("latency", 0.5),
+        ("preempted", 2.0),
+        ("untraced", 1.0),
+    ]
+    .map(|(activity, time)| (activity.to_owned(), time))
+    .into();
+    let said = "Of all waiting, 60.0 % starts with computation, 20.0 % with ranks without a processor, 10.0 % \
+                with nobody known, 5.0 % with calls that take longer, 5.0 % with latency rc1";
+    let text = words(&report);
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]

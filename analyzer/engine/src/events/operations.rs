@@ -130,7 +130,7 @@ pub enum Outcome {
 }
 
 /// What the time between two calls, or in one, may be beside work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outside {
     /// Off the processor by itself.
     Blocked,

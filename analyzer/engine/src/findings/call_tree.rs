@@ -18,7 +18,7 @@ use laggard_report::CallTree;
 use laggard_trace::calls::{self, Call};
 use rustc_hash::FxHashMap;
 
-use self::shape::{Amounts, Metric, REST, Shape};
+use self::shape::{Amounts, Metric, Part, REST, Shape};
 use self::spread::spreads;
 use crate::basics::intern::PathKey;
 use crate::findings::fold::width_of_class;
@@ -49,7 +49,7 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
     /// Messages of agents cannot be packed or unpacked.
     pub fn tree(&self, job: &dyn Job, places: &mut Places) -> Result<Option<CallTree>> {
         let sites = self.sites(job)?;
-        let paths = sites.iter().map(|(_, path)| *path).collect();
+        let paths = sites.iter().map(|((_, path), _)| *path).collect();
         let locations = &self.opened.locations;
         places.add(places::paths(job, paths, locations, self.profiled)?);
         let named = (job.agent() == 0).then(|| Shape::new(&sites, places));
@@ -79,12 +79,17 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
 
     /// The calls and call paths with most time, or that cause most waiting, most first; the same
     /// everywhere. Collective.
-    fn sites(&self, job: &dyn Job) -> Result<Vec<Site>> {
-        let mut own: BTreeMap<Site, u64> = BTreeMap::new();
-        let mut add = |site: Site, time: u64| {
-            let sum = own.entry(site).or_default();
+    fn sites(&self, job: &dyn Job) -> Result<Vec<Part>> {
+        let mut own: BTreeMap<Part, u64> = BTreeMap::new();
+        let mut add_part = |part: Part, time: u64| {
+            let sum = own.entry(part).or_default();
             *sum = sum.saturating_add(time);
         };
+        for ((site, kind), ranks) in &self.own.off_work {
+            let all = ranks.values().copied().fold(0, u64::saturating_add);
+            add_part((*site, Some(*kind)), all);
+        }
+        let mut add = |site: Site, time: u64| add_part((site, None), time);
         for (site, sums) in &self.own.profile {
             if is_timed(site.0) {
                 add(*site, sums.total.saturating_sub(sums.ends));
@@ -101,11 +106,11 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
         }
         let all = comm::merge_up(job, own)?;
         let all = all.unwrap_or_default().into_iter();
-        let mut all: Vec<(Reverse<u64>, Site)> =
-            all.map(|(site, time)| (Reverse(time), site)).collect();
+        let mut all: Vec<(Reverse<u64>, Part)> =
+            all.map(|(part, time)| (Reverse(time), part)).collect();
         all.sort_unstable();
         let most = all.iter().filter(|(time, _)| time.0 > 0).take(SITES);
-        comm::from_head(job, most.map(|(_, site)| *site).collect())
+        comm::from_head(job, most.map(|(_, part)| *part).collect())
     }
 
     /// Amounts of this agent's ranks, by node and rank, without those of the nodes below.
@@ -151,6 +156,14 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
                         spend(shape.after_call(*site), *rank, whole(*time));
                     }
                 }
+                for ((site, kind), ranks) in &own.off_work {
+                    if let Some(node) = shape.off_work(*site, *kind) {
+                        for (rank, time) in ranks {
+                            spend(node, *rank, whole(*time));
+                            spend(shape.after_call(*site), *rank, -whole(*time));
+                        }
+                    }
+                }
                 // Computation of which samples tell the function is there, not after the call.
                 for ((site, function), ranks) in &own.in_functions {
                     let function = shape.of_call((0, *function));
@@ -180,7 +193,9 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
                     let (site, is_call) = cause(activity);
                     let node = match is_call {
                         true => shape.of_call(site),
-                        false => shape.after_call(site),
+                        false => shape
+                            .off_work(site, activity.kind)
+                            .unwrap_or_else(|| shape.after_call(site)),
                     };
                     for ((rank, _), amount) in &root.ranks {
                         *costs.entry((node, *rank)).or_default() += amount;
@@ -215,13 +230,10 @@ fn is_timed(operation: u16) -> bool {
 /// Where an activity is that made others wait, and whether in the call, or after it.
 fn cause(activity: &Activity) -> (Site, bool) {
     match activity.kind {
-        Kind::Computation
-        | Kind::Sampled
-        | Kind::Waited
-        | Kind::Counted
-        | Kind::Blocked
-        | Kind::Preempted
-        | Kind::Kernel => (activity.begin, false),
+        Kind::Computation | Kind::Sampled | Kind::Waited | Kind::Counted => (activity.begin, false),
+        Kind::Blocked | Kind::Preempted | Kind::Kernel => {
+            (activity.begin, activity.until == Site::default())
+        }
         Kind::Io | Kind::Call => (activity.begin, true),
         Kind::Latency => (activity.until, true),
     }

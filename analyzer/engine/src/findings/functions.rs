@@ -65,7 +65,7 @@ pub fn gather(
 pub type InFunctions = BTreeMap<(Site, PathKey), BTreeMap<u32, u64>>;
 
 /// Adds what a thread of a rank computed in functions. Samples after the calls of one signature are
-/// together no more than what was computed there.
+/// together no more than the work that was done there.
 pub fn add(to: &mut InFunctions, (rank, thread): (u32, &Thread<'_>), functions: &Functions) {
     let mut sampled: BTreeMap<u32, Vec<(PathKey, u64)>> = BTreeMap::new();
     let definitions = &thread.stream.location().definitions;
@@ -79,7 +79,11 @@ pub fn add(to: &mut InFunctions, (rank, thread): (u32, &Thread<'_>), functions: 
     }
     for (before, times) in sampled {
         let all = times.iter().map(|(_, time)| u128::from(*time)).sum();
-        let computed = u128::from(thread.counted.computed_after(before));
+        let computed = thread.counted.computed_after(before);
+        let off = thread
+            .stream
+            .length_ns(thread.counted.off_work_after(before));
+        let computed = u128::from(computed.saturating_sub(off.max(0) as u64));
         for (function, time) in times {
             let time = u128::from(time) * computed.min(all) / all.max(1);
             let ranks = to.entry((site(thread, before), function)).or_default();

@@ -24,6 +24,7 @@ use crate::findings::{fold, hanging, imbalance, listing, regions, teams};
 use crate::judge::account;
 use crate::judge::profile::{Beside, Counters, LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
+use crate::roots::activities::{Kind, OFF_WORK};
 use crate::roots::functions::Functions;
 use crate::roots::sums::Roots;
 use crate::stream::following;
@@ -43,6 +44,8 @@ pub struct Own {
     pub regions: Regions,
     /// Computation after calls.
     pub computed: Computed<After>,
+    /// What of that was no work, by what it was.
+    pub off_work: Computed<(After, Kind)>,
     /// Computation of threads before they meet.
     pub in_teams: teams::Computed,
     /// Computation in functions, as samples tell.
@@ -168,6 +171,14 @@ impl Own {
         }
         for ((operation, path), ranks) in std::mem::take(&mut self.computed) {
             let sums = self.computed.entry((operation, name(path))).or_default();
+            for (rank, time) in ranks {
+                let sum = sums.entry(rank).or_default();
+                *sum = sum.saturating_add(time);
+            }
+        }
+        for (((operation, path), kind), ranks) in std::mem::take(&mut self.off_work) {
+            let key = ((operation, name(path)), kind);
+            let sums = self.off_work.entry(key).or_default();
             for (rank, time) in ranks {
                 let sum = sums.entry(rank).or_default();
                 *sum = sum.saturating_add(time);
@@ -394,6 +405,20 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             let ranks = partial.computed.entry(name(signature)).or_default();
             let sum = ranks.entry(number).or_default();
             *sum = sum.saturating_add(time);
+        }
+        for (before, ticks) in thread.counted.off_work() {
+            // Time that is told elsewhere as well cannot be more than there is.
+            let mut left = thread.counted.computed_after(before);
+            for (kind, ticks) in OFF_WORK.into_iter().zip(ticks) {
+                let time = thread.stream.length_ns(ticks).max(0) as u64;
+                let time = time.min(left);
+                left -= time;
+                if time > 0 {
+                    let ranks = partial.off_work.entry((name(before), kind)).or_default();
+                    let sum = ranks.entry(number).or_default();
+                    *sum = sum.saturating_add(time);
+                }
+            }
         }
         for (signature, time) in thread.counted.met() {
             let ranks = partial.in_teams.entry(name(signature)).or_default();

@@ -101,7 +101,7 @@ impl Found<'_> {
                 false => "mostly",
             };
             return Some(format!(
-                "Rank {} {how} passes it on. First mend {}, which starts {} of this: {}.",
+                "Rank {} {how} passes it on. See {}, which starts {} of this: {}.",
                 key.rank,
                 root.id,
                 percent(share * 100.0),

@@ -43,6 +43,8 @@ pub struct Traced {
     pub untraced_s: f64,
     /// Waiting of root causes that are not listed, s.
     pub unlisted_s: f64,
+    /// All waiting by the activity that started it, s.
+    pub by_activity: BTreeMap<String, f64>,
     roots: Vec<Started>,
     /// By pattern and call: positions in `roots`, and their costs.
     of: FxHashMap<FindingKey, Vec<(usize, u128)>>,
@@ -122,6 +124,7 @@ impl Traced {
             rows: Vec::new(),
             untraced_s: seconds(roots.untraced),
             unlisted_s: 0.0,
+            by_activity: by_activity(roots),
             roots: Vec::new(),
             of: FxHashMap::default(),
         };
@@ -247,6 +250,21 @@ impl Traced {
         let (at, share) = self.parts(key).next()?;
         Some((self.rows.get(at)?, share))
     }
+}
+
+/// All waiting by the activity of its root cause, and what nobody is known to have started; empty without a
+/// search.
+fn by_activity(roots: &Roots) -> BTreeMap<String, f64> {
+    let mut sums: BTreeMap<&str, u128> = BTreeMap::new();
+    for (activity, root) in roots.of.iter().filter(|_| !roots.is_unknown) {
+        *sums.entry(name(activity)).or_default() += root.all();
+    }
+    if !roots.is_unknown {
+        sums.insert(words::UNTRACED, roots.untraced);
+    }
+    let some = sums.into_iter().filter(|(_, amount)| *amount > 0);
+    some.map(|(name, amount)| (name.to_owned(), seconds(amount)))
+        .collect()
 }
 
 /// What waits come from and what comes of them, by class.

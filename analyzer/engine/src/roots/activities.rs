@@ -44,6 +44,9 @@ pub enum Kind {
     Counted,
 }
 
+/// What time between calls may be beside work, in the order of what traces say of it.
+pub const OFF_WORK: [Kind; 3] = [Kind::Blocked, Kind::Preempted, Kind::Kernel];
+
 /// What a location did for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Activity {

@@ -187,6 +187,8 @@ pub struct Counted {
     sampled: FxHashMap<(u32, u32), u64>,
     /// Messages and bytes that these sent, by world rank.
     sent: FxHashMap<u32, (u64, u64)>,
+    /// Asleep or blocked, without a processor, and in the kernel: ticks by signature of the call before.
+    off_work: FxHashMap<u32, [u64; 3]>,
     /// What all stretches between calls were beside work, and what was counted in them.
     pub beside: Beside,
     /// By signature: time in calls beyond their waiting in which others had the processor, ns; empty if
@@ -227,10 +229,21 @@ impl Counted {
         }
         for (at, event) in &columns.extended {
             self.beside.add(&event.beside);
-            if !event.sampled.is_empty() {
+            let Beside {
+                blocked,
+                preempted,
+                kernel,
+                ..
+            } = event.beside;
+            let off = [blocked, preempted, kernel];
+            if !event.sampled.is_empty() || off != [0; 3] {
                 let is_call = |id: &&u32| rows.get(**id as usize).is_some_and(|row| !row.is_mark());
                 let earlier = columns.signature[columns.first..*at].iter();
                 let last = earlier.rev().find(is_call).copied().unwrap_or(before);
+                let sums = self.off_work.entry(last).or_default();
+                for (sum, ticks) in sums.iter_mut().zip(off) {
+                    *sum = sum.saturating_add(ticks);
+                }
                 for &(path, ticks) in &event.sampled {
                     let sum = self.sampled.entry((last, path)).or_default();
                     *sum = sum.saturating_add(ticks.into());
@@ -267,6 +280,22 @@ impl Counted {
     pub fn sampled(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         let all = self.sampled.iter();
         all.map(|(&(before, path), &ticks)| (before, path, ticks))
+    }
+
+    /// Signature of the call before, and ticks after it that were no work: asleep or blocked, without a processor,
+    /// and in the kernel.
+    pub fn off_work(&self) -> impl Iterator<Item = (u32, [u64; 3])> {
+        self.off_work
+            .iter()
+            .map(|(&before, &ticks)| (before, ticks))
+    }
+
+    /// Their sum after calls with this signature.
+    pub fn off_work_after(&self, signature: u32) -> u64 {
+        let ticks = self.off_work.get(&signature);
+        ticks.map_or(0, |ticks| {
+            ticks.iter().copied().fold(0, u64::saturating_add)
+        })
     }
 
     /// Computation after calls with this signature, ns.

@@ -9,7 +9,7 @@ use object::{Object, ObjectSection};
 
 use super::frames::Functions;
 use super::outlined::{self, Regions};
-use super::{Line, Origin, Problem, base_name, find, names};
+use super::{Line, Origin, Problem, base_name, find, names, near};
 
 /// A module with its symbols and debug information, once they were needed.
 pub(crate) struct Module {
@@ -85,7 +85,13 @@ impl Module {
         let loaders = loaded.loaders.iter();
         let lines = loaders
             .clone()
-            .find_map(|loader| lines(path, loader, offset, regions))
+            .find_map(|loader| {
+                let mut lines = lines(path, loader, offset, regions)?;
+                if let Some(first) = lines.first_mut().filter(|first| first.line == 0) {
+                    first.line = near::line(loader, offset).unwrap_or(0);
+                }
+                Some(lines)
+            })
             .or_else(|| {
                 let mut symbols = loaders.clone();
                 symbols.find_map(|loader| symbol(path, loader, offset))

@@ -317,3 +317,32 @@ fn regions_of_openmp_are_in_the_function_that_has_them() {
         assert!((4..=6).contains(&lines[0].line), "{compiler}: {lines:?}");
     }
 }
+
+/// Instructions of no line are those of the line before, or after it, in their function.
+#[test]
+fn an_instruction_without_a_line_has_the_nearest_one_of_its_function() {
+    const WITHOUT: &str = r#"
+volatile int sink;
+__attribute__((noinline)) void first(int x) {
+    sink = x;
+    __asm__ volatile(".loc 0 0\nat_first: nop\nnop");
+    sink++;
+}
+__attribute__((noinline, naked)) void second(void) {
+    __asm__ volatile(".loc 0 0\nat_second: nop\nnop\n.loc 0 70\nret");
+}
+int main(void) {
+    first(7);
+    second();
+    return 0;
+}
+"#;
+    let program = Program::of(WITHOUT, "clang", &["-gdwarf-5", "-Wl,--build-id"]);
+    let mut symbols = without_roots();
+    let mut at = |name: &str| {
+        let address = program.address(name) + 1;
+        symbols.resolve(&program.path(), &program.build_id(), address)[0].text()
+    };
+    assert_eq!(at("at_first"), "first app.c:4");
+    assert_eq!(at("at_second"), "second app.c:70");
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use laggard_cube::{Metric, Unit};
-use laggard_engine::events::TimeClass;
+use laggard_engine::events::{Outside, TimeClass};
 use laggard_patterns::{GROUPS, PatternId, Unit as PatternUnit};
 use laggard_report::layout::GLUE;
 use laggard_report::{RootCause, words};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 /// Metrics that every profile has: id, parent, name, unit, description.
 type Row = (&'static str, &'static str, &'static str, Unit, &'static str);
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 13] = [
     (
         "time",
         "",
@@ -26,6 +26,27 @@ const ROWS: [Row; 10] = [
         "Computation",
         Unit::Seconds,
         "Outside of all recorded calls. What follows a call is time of the function that made it.",
+    ),
+    (
+        "blocked",
+        "computation",
+        "Asleep or blocked",
+        Unit::Seconds,
+        "Outside of calls, off the processor by itself: asleep, or waiting for a device or a lock.",
+    ),
+    (
+        "preempted",
+        "computation",
+        "Without a processor",
+        Unit::Seconds,
+        "Outside of calls, off the processor since others had it.",
+    ),
+    (
+        "kernel",
+        "computation",
+        "In the kernel",
+        Unit::Seconds,
+        "Outside of calls, in the kernel.",
     ),
     (
         "communication",
@@ -184,6 +205,11 @@ impl Metrics {
 
     pub fn computation(&self) -> usize {
         Metrics::of("computation")
+    }
+
+    /// Computation that was no work.
+    pub fn outside(&self, part: Outside) -> usize {
+        Metrics::of(part.name())
     }
 
     /// Time in calls of a class.

@@ -268,6 +268,7 @@ def _place_of(one: Any) -> tuple[object, ...]:
 
 _PLACE = [("file", pa.string()), ("line", pa.uint32()), ("function", pa.string())]
 _ORDER = ["computation_s", "communication_s", "synchronization_s", "io_s", "wait_s"]
+_OFF_WORK = ["blocked_s", "preempted_s", "kernel_s"]
 _Rows = Sequence[Sequence[object]]
 
 
@@ -299,7 +300,7 @@ def _root_causes(report: Report) -> _Rows:
 def _locations(report: Report) -> _Rows:
     return [
         (one["rank"], one["thread"], one["host"], *(one[name] for name in _ORDER))
-        + (one.get("processor_s"), one.get("counted_s"))
+        + (*(one.get(name, 0.0) for name in _OFF_WORK), one.get("processor_s"), one.get("counted_s"))
         for one in report.data["locations"]
     ]
 
@@ -354,7 +355,7 @@ _SHAPES: dict[str, tuple[list[tuple[str, pa.DataType]], Callable[[Report], _Rows
     ),
     "locations": (
         [("rank", pa.uint32()), ("thread", pa.uint32()), ("host", _TEXT)]
-        + [(name, _TIME) for name in [*_ORDER, "processor_s", "counted_s"]],
+        + [(name, _TIME) for name in [*_ORDER, *_OFF_WORK, "processor_s", "counted_s"]],
         _locations,
     ),
     "counters": (

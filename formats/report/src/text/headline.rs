@@ -101,7 +101,11 @@ fn cause(report: &Report, wait: f64) -> Option<String> {
                 doing(largest, report.run.ranks)
             )
         }
-        None => blamed(report, largest, &which),
+        None => format!(
+            "{}{}",
+            blamed(report, largest, &which),
+            in_vain(largest).unwrap_or_default()
+        ),
     };
     let is_told = best.is_some_and(|(best, _)| best.id == first.id);
     if own.is_some() && !is_told {
@@ -125,6 +129,14 @@ fn gains_more<'r>(all: &'r [RootCause], largest: &RootCause) -> Option<(&'r Root
         .filter_map(|root| Some((root, root.gain_percent?)));
     let best = gains.max_by(|a, b| a.1.total_cmp(&b.1));
     best.filter(|(_, most)| *most >= NOTABLE_PERCENT && *most > GAINS_MORE * gain)
+}
+
+/// ` Mending that alone gains nothing.`, if it is so.
+fn in_vain(root: &RootCause) -> Option<String> {
+    let after = root.gain_after.as_ref().map(roots::after);
+    let after = after.map_or_else(String::new, |after| format!("; {after}"));
+    let alone = || format!(" Mending that alone gains nothing{after}.");
+    root.gains_nothing().then(alone)
 }
 
 /// How much of the waiting a root cause starts.

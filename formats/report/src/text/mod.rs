@@ -12,6 +12,7 @@ pub mod words;
 
 use table::{Column, Row, column};
 
+pub(crate) use crate::numbers::NEGLIGIBLE_PERCENT;
 use crate::ranks::list_of_ranges;
 use crate::style::{self, Style, Tone, base_name, count, duration, percent, plural, size, wrap};
 use crate::{Anomaly, Bottleneck, EfficiencyPart, LocationSums, OperationTimes, Report, Run};
@@ -42,9 +43,6 @@ impl Default for RenderOptions {
 
 /// Findings explained below the table.
 const EXPLAINED: usize = 3;
-/// Findings below this share of all time, percent, are counted and not listed. They are not
-/// worth a change of the program, and often within the noise of clocks and scheduling.
-pub(crate) const NEGLIGIBLE_PERCENT: f64 = 0.05;
 /// Smaller parts of computation that were no work are not told, percent.
 const NOTABLE_OFF: f64 = 2.0;
 /// Unexplained time is in the headline from this share of all time on, percent.

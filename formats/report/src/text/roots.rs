@@ -1,10 +1,10 @@
 //! Root causes as text.
 
 use super::headline::agree;
-use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph};
+use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph, words};
 use crate::ranks::list_of_ranges;
 use crate::style::{Style, Tone, duration, percent, wrap};
-use crate::{Bottleneck, Report, RootCause, RootSite, SourceLocation, Victim};
+use crate::{Bottleneck, GainAfter, Report, RootCause, RootSite, SourceLocation, Victim};
 
 /// Root causes shown.
 pub(super) const SHOWN: usize = 5;
@@ -76,6 +76,14 @@ pub(super) fn outside(activity: &str) -> Option<Outside> {
         "preempted" => Some(Outside::Was("without a processor")),
         "kernel" => Some(Outside::Was("in the kernel")),
         _ => None,
+    }
+}
+
+/// What time between calls was beside work.
+pub(crate) fn off_work(activity: &str) -> Option<&'static str> {
+    match outside(activity)? {
+        Outside::Computed => None,
+        Outside::Was(what) => Some(what),
     }
 }
 
@@ -175,7 +183,57 @@ pub(crate) fn gain(root: &RootCause) -> Option<String> {
         share if share <= -NEGLIGIBLE_PERCENT => format!("be {by} longer"),
         _ => "not be shorter".to_owned(),
     };
-    Some(format!("Without this excess the run would {less}"))
+    let after = root.gain_after.as_ref().map(after);
+    let after = after.map_or_else(String::new, |after| format!("; {after}"));
+    Some(format!("Without this excess the run would {less}{after}"))
+}
+
+/// `once rc1 is mended, by 20 ms (4.0 %)`.
+pub(super) fn after(after: &GainAfter) -> String {
+    let which = match &after.mended[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last} are", first.join(", ")),
+        one => format!("{} is", one.concat()),
+    };
+    let (gain, share) = (duration(after.gain_s), percent(after.gain_percent));
+    format!("once {which} mended, by {gain} ({share})")
+}
+
+/// What stands before a hint.
+pub(crate) fn try_it(root: &RootCause) -> &'static str {
+    match root.gain_after {
+        Some(_) => "Then try: ",
+        None => "Try: ",
+    }
+}
+
+/// All waiting by the activity that started it, the largest part first; what is less than a thousandth of it
+/// is left out.
+pub(crate) fn started_by(report: &Report) -> Option<String> {
+    let all: f64 = report.waiting_by_activity.values().sum();
+    let mut parts: Vec<(f64, &str)> = report
+        .waiting_by_activity
+        .iter()
+        .map(|(activity, time)| (crate::percent(*time, all), activity.as_str()))
+        .filter(|(share, _)| *share >= 0.1)
+        .collect();
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let parts = parts.iter().map(|&(share, activity)| {
+        let what = match (activity, off_work(activity)) {
+            (_, Some(what)) => format!("ranks {what}"),
+            ("io", _) => "file operations".to_owned(),
+            ("call", _) => "calls that take longer".to_owned(),
+            (words::UNTRACED, _) => "nobody known".to_owned(),
+            (other, _) => other.to_owned(),
+        };
+        format!("{} with {what}", percent(share))
+    });
+    let parts: Vec<String> = parts.collect();
+    let first = parts.first()?.replacen(" with ", " starts with ", 1);
+    let rest = parts[1..].iter().map(|part| format!(", {part}"));
+    Some(format!(
+        "Of all waiting, {first}{}",
+        rest.collect::<String>()
+    ))
 }
 
 /// Appends the root causes.
@@ -195,6 +253,9 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
         style,
         Tone::Strong,
     );
+    if let Some(by) = started_by(report) {
+        paragraph(out, &by, screen, style, Tone::Plain);
+    }
     for root in listed.iter().take(SHOWN) {
         let tone = crate::style::tone_of_percent(root.percent);
         let share = percent(root.percent);
@@ -218,7 +279,7 @@ pub(super) fn section(out: &mut String, report: &Report, screen: usize, style: S
         first.extend(gain(root).map(|gain| (gain, Tone::Plain)));
         let is_worth_it = root.percent >= NOTABLE_PERCENT;
         let hints = root.hints.iter().take(HINTS).filter(|_| is_worth_it);
-        let hints = hints.map(|hint| (format!("Try: {hint}"), Tone::Plain));
+        let hints = hints.map(|hint| (format!("{}{hint}", try_it(root)), Tone::Plain));
         let mut name = format!("{:<NAME$}", root.id);
         for (text, tone) in first.into_iter().chain(hints) {
             for line in wrap(&text, screen.saturating_sub(NAME).max(20)) {

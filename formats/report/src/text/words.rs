@@ -65,9 +65,27 @@ pub fn root_cause(root: &RootCause) -> String {
     text::roots::what(root)
 }
 
+/// `asleep or blocked`, of an activity that is time between calls beside work.
+pub fn off_work(activity: &str) -> Option<&'static str> {
+    text::roots::off_work(activity)
+}
+
+/// Stands among the activities of root causes for waiting that nobody is known to have started.
+pub const UNTRACED: &str = "untraced";
+
+/// `Of all waiting, 61 % starts with computation, 39 % with latency`: by the activity of root causes.
+pub fn started_by(report: &Report) -> Option<String> {
+    text::roots::started_by(report)
+}
+
 /// How much shorter the run is without it, as a sentence, if that is predicted.
 pub fn gain(root: &RootCause) -> Option<String> {
     text::roots::gain(root)
+}
+
+/// What stands before a hint against it: `Try: `.
+pub fn try_it(root: &RootCause) -> &'static str {
+    text::roots::try_it(root)
 }
 
 /// `computation between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.

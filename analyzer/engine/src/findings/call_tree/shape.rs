@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use laggard_report::{Amount, CallNode, seconds};
+use laggard_report::{Amount, CallNode, seconds, words};
 use laggard_trace::calls;
 use laggard_trace::calls::user::REGION;
 use rustc_hash::FxHashMap;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spread::Spreading;
 use crate::findings::places::Places;
-use crate::roots::activities::Site;
+use crate::roots::activities::{Kind, Site};
 
 /// Most nodes.
 const NODES: usize = 128;
@@ -49,7 +49,12 @@ pub struct Shape {
     /// By call and call path: the node of the call, and that of its innermost frame, where the
     /// program goes on after it.
     sites: FxHashMap<Site, (u32, u32)>,
+    /// Nodes of what the program did there beside work.
+    off_work: FxHashMap<(Site, Kind), u32>,
 }
+
+/// A call at a call path, or what was done after it beside work.
+pub type Part = (Site, Option<Kind>);
 
 /// What a node is, and its name.
 pub type Named = (What, String);
@@ -59,6 +64,8 @@ pub enum What {
     Run,
     Frame,
     Call,
+    /// What a frame did after its calls beside work.
+    Off(Kind),
     Rest,
 }
 
@@ -68,6 +75,9 @@ impl What {
             What::Run => "run",
             What::Frame => "frame",
             What::Call => "call",
+            What::Off(Kind::Blocked) => "blocked",
+            What::Off(Kind::Preempted) => "preempted",
+            What::Off(_) => "kernel",
             What::Rest => "rest",
         }
     }
@@ -81,21 +91,28 @@ pub struct Amounts {
 }
 
 impl Shape {
-    /// The tree of the frames of these call paths, the most important first, and the names of its nodes.
-    pub fn new(sites: &[Site], places: &mut Places) -> (Shape, Vec<Named>) {
+    /// The tree of the frames of these call paths, the most important first, and the names of its nodes. With
+    /// a kind, it is about what was done there beside work.
+    pub fn new(sites: &[Part], places: &mut Places) -> (Shape, Vec<Named>) {
         let mut shape = Shape {
             parents: vec![RUN as u32; 2],
             ..Shape::default()
         };
         let mut names = vec![(What::Run, String::new()), (What::Rest, String::new())];
         let mut known: FxHashMap<(u32, Named), u32> = FxHashMap::default();
-        for site in sites {
+        for (site, off) in sites {
             let frames = places.of(site.1).callpath.into_iter();
             let mut nodes: Vec<Named> = frames.map(|frame| (What::Frame, frame)).collect();
             // Functions and regions of the program are no calls of a library.
             let is_call = site.0 != 0 && site.0 != REGION;
-            if is_call {
-                nodes.push((What::Call, calls::name(site.0).to_owned()));
+            match *off {
+                Some(kind) => {
+                    let what = What::Off(kind);
+                    let name = words::off_work(what.name()).unwrap_or_default();
+                    nodes.push((what, name.to_owned()));
+                }
+                None if is_call => nodes.push((What::Call, calls::name(site.0).to_owned())),
+                None => {}
             }
             let (mut at, mut above) = (RUN as u32, RUN as u32);
             let mut found = Vec::new();
@@ -115,6 +132,10 @@ impl Shape {
                 shape.parents.push(parent);
                 names.push(named);
             }
+            if let Some(kind) = *off {
+                shape.off_work.insert((*site, kind), at);
+                continue;
+            }
             let after = if is_call { above } else { at };
             shape.sites.insert(*site, (at, after));
         }
@@ -129,6 +150,11 @@ impl Shape {
     /// The node of what the program does after a call.
     pub fn after_call(&self, site: Site) -> usize {
         self.sites.get(&site).map_or(REST, |nodes| nodes.1 as usize)
+    }
+
+    /// The node of what the program did after a call beside work.
+    pub fn off_work(&self, site: Site, kind: Kind) -> Option<usize> {
+        self.off_work.get(&(site, kind)).map(|&node| node as usize)
     }
 
     /// Adds the amounts of each node to its parent's.
