@@ -14,6 +14,7 @@ use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
 use laggard_overlay::{Head, LinkJob, Members, Reply, Stop, Stream, Wait, Work, link};
 use laggard_report::Report;
+use laggard_serve::index;
 use laggard_serve::questions::LARGEST;
 use laggard_serve::{Question, Share, Shares, answer, server};
 use laggard_trace::calls::number;
@@ -418,6 +419,13 @@ fn the_index_is_what_the_calls_add_up_to() {
     }
 }
 
+/// What is known of a trace that is still written.
+fn growing(trace: &Path) -> Share {
+    let events = Events::open(trace).unwrap();
+    let index = index::build(&Serial, &events).unwrap();
+    Share::growing(events, index, None)
+}
+
 /// What is known of a trace that grows is what is known of it as a whole.
 #[test]
 fn an_index_grows() {
@@ -426,8 +434,7 @@ fn an_index_grows() {
         // Files are read as they are: each state has its own.
         let trace = tempfile::tempdir().unwrap();
         write_rounds(trace.path(), rounds, is_over);
-        let events = Events::open(trace.path()).unwrap();
-        let growing = Share::growing(&Serial, events, None).unwrap();
+        let growing = growing(trace.path());
         let whole = share(trace.path());
         for at in 0..RANKS as usize {
             let (growing, whole) = (growing.index_of(at), whole.index_of(at));

@@ -150,6 +150,34 @@ fn what_was_followed_is_what_is_there_in_the_end() {
     }
 }
 
+/// The views go on where a trace is analysed no more.
+#[test]
+fn beyond_a_limit_findings_end_and_views_go_on() {
+    let mut running = Running::new("follow-limit", "ends");
+    let (_served, mut client) = running.follow(&["--follow-mb", "0"]);
+    let first = until(&mut client, |news| news["runs"] == true);
+    let first_s = first["end_s"].as_f64().expect("s");
+    let is_later = |news: &Value| {
+        let goes_on = news["end_s"].as_f64().is_some_and(|end| end > first_s);
+        goes_on && news["number"].as_u64() >= Some(2)
+    };
+    let later = until(&mut client, is_later);
+    let text = later["text"].to_string();
+    assert!(text.contains("Findings are of its first "), "{later}");
+    let question = json!({"ask": "selection", "from_s": first_s});
+    let selection = reply(&mut client, question);
+    let times = selection["answer"]["times_s"].as_object().expect("times");
+    let total = |name: &str| times[name].as_f64().expect("s");
+    assert!(
+        total("synchronization") > 0.0 && total("waiting") > 0.0,
+        "{selection}"
+    );
+    running.tell();
+    running.ends();
+    let last = until(&mut client, |news| news["runs"] == false);
+    assert_eq!(last["text"], "The program has ended.");
+}
+
 /// Whoever starts the agents, and however ranks share files: what was followed is what is there in the end.
 #[track_caller]
 fn ends_as_it_was_followed(

@@ -211,7 +211,7 @@ fn judge_all(
     profiled: &mut [Profiled],
 ) -> Result<Judged> {
     let (settings, baseline) = (&options.settings, options.baseline.as_ref());
-    let mut judged = Judged::new(job, opened, profiled, settings, baseline)?;
+    let mut judged = Judged::new(job, opened, profiled, settings, baseline, &[])?;
     judged.note_missing_members(opened, profiled);
     profiled.iter_mut().for_each(|one| {
         let entries = std::mem::take(&mut one.entries);

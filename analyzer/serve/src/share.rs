@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use laggard_comm::{self as comm, Job, signals};
+use laggard_comm::{Job, signals};
 use laggard_engine::events::{Events, Mark, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
@@ -99,16 +99,12 @@ impl Share {
         })
     }
 
-    /// What this agent has opened of a trace that is still written, as far as it is complete. Collective.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn growing(job: &dyn Job, events: Events, report: Option<Arc<Report>>) -> Result<Share> {
+    /// What this agent has opened of a trace that is still written, as far as it is complete.
+    pub fn growing(events: Events, index: Index, report: Option<Arc<Report>>) -> Share {
         let files = events.used();
         let files = files.map(|(file, used)| (file.to_owned(), State::growing(file, used)));
         let files = files.collect();
-        let index = comm::agree(job, index::build(job, &events))?;
-        Ok(Share {
+        Share {
             own: events.first..events.first + events.locations(),
             events,
             index,
@@ -116,7 +112,7 @@ impl Share {
             whole: None,
             kept: None,
             files,
-        })
+        }
     }
 
     /// The report, to be kept with a later share.

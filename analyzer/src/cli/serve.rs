@@ -30,8 +30,8 @@ pub struct Serve {
     /// agents have this option, or none
     #[arg(long, conflicts_with = "report")]
     pub follow: bool,
-    /// With --follow: while the program runs, open the trace only as long as it has at most so many
-    /// MB. Memory grows with it, about a tenth of this
+    /// With --follow: while the program runs, look for findings only as long as the trace has at most
+    /// so many MB. The views go on
     #[arg(long, value_name = "MB", default_value_t = 4096, requires = "follow")]
     pub follow_mb: u64,
     /// With --follow: let the page pause the recording and change what is recorded, as laggard steer

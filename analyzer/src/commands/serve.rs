@@ -13,7 +13,7 @@ use laggard_comm::{self as comm, Job, MpiJob, signals};
 use laggard_engine::events::Events;
 use laggard_overlay::tcp::{self, Host, Meeting};
 use laggard_overlay::{LinkJob, Linked, link, mpi};
-use laggard_serve::follow::{self, Extent, Follow};
+use laggard_serve::follow::{self, Extent, Follow, Growing};
 use laggard_serve::server::{self, Ended, Options};
 use laggard_serve::{Share, Shares};
 
@@ -86,7 +86,7 @@ fn begin(options: &Serve, job: &dyn Job) -> Result<Begun> {
     if !options.follow {
         return Ok((Arc::new(Shares::new(share(options, job)?)), None));
     }
-    let follow = Follow {
+    let mut follow = Follow {
         trace: awaited(options, job)?,
         most_bytes: options.follow_mb << 20,
         steers: options.steer,
@@ -95,6 +95,7 @@ fn begin(options: &Serve, job: &dyn Job) -> Result<Begun> {
             Extent::Whole => export::analyzed(job, trace),
         }),
         has_ended: Arc::default(),
+        growing: Growing::new(options.follow_mb << 20),
     };
     if options.until_input_ends {
         let has_ended = follow.has_ended.clone();

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use laggard_comm::Serial;
 use laggard_engine::events::Events;
 use laggard_overlay::{Stop, Work};
 use laggard_serve::Share;
@@ -14,7 +13,7 @@ use laggard_trace::{Change, Detail, Signature};
 use laggard_whatif::{Scenario, predict};
 use serde_json::{Value, json};
 
-use super::{RANKS, US, answers, asked, is_under_way, packed, same, share, write};
+use super::{RANKS, US, answers, asked, growing, is_under_way, packed, same, share, write};
 use crate::support::{finalize, init, ranks};
 
 /// The answer to a question about the critical path.
@@ -229,7 +228,7 @@ fn a_change_gains_what_is_predicted() {
     stop.stop();
     assert!(share.part(&packed, &stop).is_err());
     // While a program writes its trace, nothing is replayed.
-    let grows = Share::growing(&Serial, Events::open(trace.path()).unwrap(), None).unwrap();
+    let grows = growing(trace.path());
     let error = asked(
         &grows,
         json!({"ask": "what_if", "changes": [["without_cause", "1"]]}),
@@ -356,10 +355,6 @@ fn changes_of_the_recording_are_listed() {
         assert_eq!(answers(agents, trace.path(), &questions), told);
     }
     // Those of a trace that grows.
-    let growing = |trace: &Path| {
-        let events = Events::open(trace).unwrap();
-        Share::growing(&Serial, events, None).unwrap()
-    };
     let short = tempfile::tempdir().unwrap();
     write(short.path(), 1200);
     let before = growing(short.path());

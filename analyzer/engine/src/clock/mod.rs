@@ -34,15 +34,14 @@ impl Clocks {
         for item in evidence.clone() {
             by_host.entry(item.key()).or_default().push(item);
         }
-        // Any file with both relates wall clocks to the reference.
-        let bridge = evidence
-            .clone()
-            .find_map(|e| {
-                e.points
-                    .first()
-                    .map(|(ticks, ns, _)| wall_at(e, *ticks) - ns)
-            })
-            .unwrap_or(0);
+        // Any file with both relates wall clocks to the reference. Without one, the first file's creation is
+        // the reference: times since 1970 are beyond what a map holds.
+        let measured_at = evidence.clone().find_map(|e| {
+            let (ticks, ns, _) = e.points.first()?;
+            Some(wall_at(e, *ticks) - ns)
+        });
+        let first_made = || evidence.clone().next().map(|first| first.made.1);
+        let bridge = measured_at.or_else(first_made).unwrap_or(0);
         let mut unsynchronised = 0;
         let maps = by_host.into_iter().map(|(host, items)| {
             let map = measured(&items).unwrap_or_else(|| {

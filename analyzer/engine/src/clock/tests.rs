@@ -200,6 +200,23 @@ fn a_killed_run_takes_its_rate_from_the_blocks() {
     assert!((map.ns(3_000_000_000) - 1_000_000_000).abs() <= 1);
 }
 
+/// Times since 1970 are beyond those of a map.
+#[test]
+fn without_measurements_a_run_begins_near_0() {
+    let started = ClockEvidence {
+        made: (7_000_000_000, 1_795_000_000_000_000_000),
+        ..evidence(1)
+    };
+    let other = ClockEvidence {
+        made: (5, 1_795_000_000_500_000_000),
+        ..evidence(2)
+    };
+    let clocks = Clocks::new([&started, &other].into_iter());
+    let ends = [&started, &other].map(|e| clocks.of(e.key()).ns(e.made.0 + 2_000_000_000));
+    assert!(ends[0].abs_diff(1_000_000_000) <= 1, "{ends:?}");
+    assert!(ends[1].abs_diff(1_500_000_000) <= 1, "{ends:?}");
+}
+
 #[test]
 fn corrections_are_added_evenly() {
     let s = 2_000_000_000;

@@ -130,6 +130,21 @@ impl Groups {
         }
     }
 
+    /// Ids of all groups by number.
+    pub fn ids(&self) -> Vec<u64> {
+        self.groups.iter().map(|group| group.id).collect()
+    }
+
+    /// Goes on with the groups of the same trace, which was opened again: what was known before has the
+    /// same numbers there.
+    pub fn onto(mut self, mut groups: Groups) -> Groups {
+        self.lines.resize_with(groups.lines.len(), Line::default);
+        groups.lines = self.lines;
+        groups.apart = self.apart;
+        groups.between = self.between;
+        groups
+    }
+
     /// Adds a member's entry. The collective is settled if all members are here and this is the
     /// last one. `detail` says what a late member did.
     #[inline]

@@ -11,6 +11,7 @@
 //! the corrected clocks of a report.
 
 mod course;
+mod growing;
 mod joined;
 mod matching;
 mod names;
@@ -53,6 +54,7 @@ use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
 pub use crate::waits::log::{ShortLate, ShortWait};
 pub use course::Course;
+pub use growing::Growing;
 pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Party, Wait};
 use laggard_comm::{Job, Serial};
 pub use names::{CallPath, Group, GroupKind};
@@ -205,7 +207,18 @@ impl Events {
     /// # Errors
     /// As [`open`](Self::open); the same on all agents.
     pub fn open_share(job: &dyn Job, directory: &Path) -> Result<Events> {
-        let (mut opened, mut anomalies) = trace::open_share(job, directory)?;
+        let (opened, anomalies) = trace::open_share(job, directory)?;
+        let timeline = timeline(job, &opened)?;
+        Events::of(job, directory, (opened, anomalies), timeline)
+    }
+
+    /// The events of an opened trace. Collective.
+    fn of(
+        job: &dyn Job,
+        directory: &Path,
+        (mut opened, mut anomalies): (Opened, Vec<Anomaly>),
+        timeline: Timeline,
+    ) -> Result<Events> {
         let mut symbols = Symbols::new();
         for location in &mut opened.locations {
             regions::name_instances(location, &mut symbols);
@@ -215,7 +228,6 @@ impl Events {
         let region_names = named.map(|location| regions::labels(location, &mut symbols));
         let region_names = region_names.collect();
         anomalies.extend(symbols.anomalies());
-        let timeline = timeline(job, &opened)?;
         let anomalies = placed::anomalies_of_all(job, anomalies)?;
         let placed = placed::of_all(job, &opened)?;
         let first = opened.locations.first().map_or(0, |own| {
@@ -405,9 +417,12 @@ impl Events {
     /// # Errors
     /// The errors of `to`.
     pub fn join(&self, to: &mut dyn Joined) -> Result<()> {
-        with_rounds(&Serial, &self.opened, &self.timeline, |rounds, groups| {
-            matching::join(self, rounds, groups, to)
-        })
+        with_rounds(
+            &Serial,
+            (&self.opened, &self.timeline),
+            &[],
+            |rounds, groups| matching::join(self, rounds, groups, to),
+        )
     }
 
     /// Goes over this agent's locations once, and gives what each one did to what takes it, by location.
@@ -416,10 +431,15 @@ impl Events {
     /// # Errors
     /// The same on all agents.
     pub fn sweep<T: Sweep>(&self, job: &dyn Job, to: &mut [T]) -> Result<()> {
-        with_rounds(job, &self.opened, &self.timeline, |rounds, groups| {
-            sweep::sweep(self, rounds, groups, to);
-            Ok(())
-        })
+        with_rounds(
+            job,
+            (&self.opened, &self.timeline),
+            &[],
+            |rounds, groups| {
+                sweep::sweep(self, rounds, groups, to);
+                Ok(())
+            },
+        )
     }
 
     /// The directory, and the clocks of a run that is as recorded but for its times. `moves` are by
@@ -446,18 +466,18 @@ fn timeline(job: &dyn Job, opened: &Opened) -> Result<Timeline> {
     if !measured.has_several() {
         return Ok(measured);
     }
-    with_rounds(job, opened, &measured, |rounds, groups| {
+    with_rounds(job, (opened, &measured), &[], |rounds, groups| {
         let phases = Phases::new(job, &AnalyzeOptions::default());
         let settled = rounds.settle(measured.clone(), groups, &phases)?;
         Ok(settled.timeline)
     })
 }
 
-/// Prepares an analysis that asks about every instance.
+/// Prepares an analysis that asks about every instance. Groups that are `known` keep their numbers.
 fn with_rounds<T>(
     job: &dyn Job,
-    opened: &Opened,
-    timeline: &Timeline,
+    (opened, timeline): (&Opened, &Timeline),
+    known: &[u64],
     run: impl FnOnce(&Rounds, crate::collectives::group::Groups) -> Result<T>,
 ) -> Result<T> {
     let profiled = profile::of_all(opened, &timeline.own(opened), None);
@@ -466,7 +486,7 @@ fn with_rounds<T>(
         ..Settings::default()
     };
     let baseline = AnalyzeOptions::default().baseline;
-    let judged = Judged::new(job, opened, &profiled, &settings, baseline.as_ref())?;
+    let judged = Judged::new(job, opened, &profiled, &settings, baseline.as_ref(), known)?;
     let rounds = Rounds {
         job,
         opened,

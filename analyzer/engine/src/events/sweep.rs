@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::Events;
 use crate::collectives::group::Groups;
+use crate::replay::agent::{Agent, PutAway};
 use crate::replay::rank::Rank;
 use crate::replay::rounds::Rounds;
 use crate::stream::columns::{Columns, Stream};
@@ -78,22 +79,50 @@ pub fn sweep<T: Sweep>(events: &Events, rounds: &Rounds, groups: Groups, to: &mu
     agent.ranks.iter_mut().for_each(Rank::note_waits_in_short);
     let ends = borders.into_iter().map(Some).chain([None]);
     for end in ends {
-        let (until, is_last) = (end.unwrap_or(i64::MAX), end.is_none());
-        agent.read(until, is_last);
-        each(&mut agent.ranks, to, |rank, to| {
-            for (thread, to) in rank.recorded.threads.iter().zip(to) {
-                let (columns, stream) = (&thread.columns, &thread.stream);
-                to.calls(&SlabOfCalls { columns, stream });
-            }
-        });
-        agent.ask_and_name(until, is_last);
-        each(&mut agent.ranks, to, |rank, to| {
-            for (charged, to) in rank.messages.asker.charged.iter_mut().zip(to) {
-                let waits = charged.short.iter_mut().flat_map(ShortLog::drain);
-                waits.for_each(|wait| to.wait(&wait));
-            }
-        });
+        slab(&mut agent, end, to);
     }
+}
+
+/// Goes over what came since the agent was put away, and how far it had asked for calls, ns; all if there was
+/// none. `to` take what is new. The run goes on.
+pub fn go_on<T: Sweep>(
+    events: &Events,
+    rounds: &Rounds,
+    groups: Groups,
+    known: Option<(PutAway, i64)>,
+    to: &mut [T],
+) -> (PutAway, i64) {
+    let since = known.as_ref().map_or(i64::MIN, |(_, until)| *until);
+    let known = known.map(|(known, _)| known);
+    let (mut agent, borders) = rounds.go_on(&events.timeline, groups, known);
+    agent.ranks.iter_mut().for_each(Rank::note_waits_in_short);
+    let end = events.end_ns().saturating_add(1).max(since);
+    let ends = borders
+        .into_iter()
+        .filter(|&border| since < border && border < end);
+    for until in ends.chain([end]) {
+        slab(&mut agent, Some(until), to);
+    }
+    (agent.put_away(), end)
+}
+
+/// One round: the calls entered before a moment, or all that are left.
+fn slab<T: Sweep>(agent: &mut Agent<'_>, end: Option<i64>, to: &mut [T]) {
+    let (until, is_last) = (end.unwrap_or(i64::MAX), end.is_none());
+    agent.read(until, is_last);
+    each(&mut agent.ranks, to, |rank, to| {
+        for (thread, to) in rank.recorded.threads.iter().zip(to) {
+            let (columns, stream) = (&thread.columns, &thread.stream);
+            to.calls(&SlabOfCalls { columns, stream });
+        }
+    });
+    agent.ask_and_name(until, is_last);
+    each(&mut agent.ranks, to, |rank, to| {
+        for (charged, to) in rank.messages.asker.charged.iter_mut().zip(to) {
+            let waits = charged.short.iter_mut().flat_map(ShortLog::drain);
+            waits.for_each(|wait| to.wait(&wait));
+        }
+    });
 }
 
 /// Gives each rank with what belongs to its threads.

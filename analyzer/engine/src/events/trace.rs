@@ -110,9 +110,18 @@ impl Trace {
 
 /// Opens this agent's locations. Also gives the anomalies that it found, the worst first. Collective.
 pub(super) fn open_share(job: &dyn Job, directory: &Path) -> Result<(Opened, Vec<Anomaly>)> {
+    open_share_as(job, directory, &[])
+}
+
+/// The same, where it is known which agent holds a rank.
+pub(super) fn open_share_as(
+    job: &dyn Job,
+    directory: &Path,
+    held: &[u32],
+) -> Result<(Opened, Vec<Anomaly>)> {
     laggard_comm::signals::watch_files();
     let mut found = Anomalies::default();
-    let opened = open::open(job, directory, false, &mut found)?;
+    let opened = open::open_as(job, directory, false, held, &mut found)?;
     let anomalies = found.into_rows().into_iter().map(Anomaly::from);
     Ok((opened, merge_anomalies(anomalies.collect())))
 }

@@ -97,16 +97,27 @@ pub(crate) fn assign(entries: &[Entry], agents: usize) -> Vec<u32> {
     agent_of
 }
 
+/// The agent of each file, if all are of ranks that have one already.
+fn keep(entries: &[Entry], held: &[u32]) -> Option<Vec<u32>> {
+    let agent = |entry: &Entry| {
+        let rank = files::rank_part(&entry.name).strip_prefix("rank")?;
+        let agent = *held.get(rank.parse::<usize>().ok()?)?;
+        (agent != NONE).then_some(agent)
+    };
+    entries.iter().map(agent).collect()
+}
+
 /// The locations of this agent. The head lists the directory, keeps its failures, and deals the
-/// locations out. Collective; errors are the same on all agents.
-fn deal(job: &dyn Job, directory: &Path) -> Result<Listing> {
+/// locations out, as they were `held` if that is known. Collective; errors are the same on all agents.
+fn deal(job: &dyn Job, directory: &Path, held: &[u32]) -> Result<Listing> {
     let mut parcels = vec![Vec::new(); job.agents()];
     if job.agent() == 0 {
         let mut shares: Vec<Result<Listing, String>> = Vec::new();
         match files::list(directory) {
             Ok(mut listed) => {
                 let entries = std::mem::take(&mut listed.entries);
-                let agents = assign(&entries, job.agents());
+                let agents = keep(&entries, held);
+                let agents = agents.unwrap_or_else(|| assign(&entries, job.agents()));
                 let mut dealt = vec![Vec::new(); job.agents()];
                 for (entry, agent) in entries.into_iter().zip(agents) {
                     dealt[agent as usize].push(entry);
@@ -156,8 +167,8 @@ fn open_locations(
 pub type Found = (Vec<Location>, Vec<Failure>, Vec<(String, u64)>);
 
 /// Opens this agent's files of a directory. Collective.
-fn open_own(job: &dyn Job, directory: &Path) -> Result<Found> {
-    let listing = deal(job, directory)?;
+fn open_own(job: &dyn Job, directory: &Path, held: &[u32]) -> Result<Found> {
+    let listing = deal(job, directory, held)?;
     let own = listing.entries;
     let mut locations = Vec::with_capacity(own.len());
     let mut failures = listing.failures;
@@ -186,9 +197,21 @@ pub fn open(
     tells_functions: bool,
     anomalies: &mut Anomalies,
 ) -> Result<Opened> {
+    open_as(job, directory, tells_functions, &[], anomalies)
+}
+
+/// The same; `held` says which agent holds a rank, by world rank, if it was opened before. Each agent
+/// keeps its ranks as long as no others come.
+pub fn open_as(
+    job: &dyn Job,
+    directory: &Path,
+    tells_functions: bool,
+    held: &[u32],
+    anomalies: &mut Anomalies,
+) -> Result<Opened> {
     let (mut locations, failures, damaged) = match import::is_archive(directory) {
         true => import::open(job, directory, tells_functions, anomalies)?,
-        false => open_own(job, directory)?,
+        false => open_own(job, directory, held)?,
     };
     locations.sort_by_key(|location| (location.header.rank, location.header.thread));
     let infos: Vec<LocationInfo> = locations.iter().map(describe).collect();

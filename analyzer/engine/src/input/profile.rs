@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laggard_trace::{Location, ProfileEntry, calls};
+use laggard_trace::{Chunk, Decoder, Location, ProfileEntry, Record, Signature, calls};
 use rayon::prelude::*;
 
 /// The runtime profile of a location: from its file, or the sums of its events if the file was not
@@ -30,20 +30,68 @@ pub fn profile_of(location: &Location) -> Vec<ProfileEntry> {
     sums.into_values().collect()
 }
 
+/// The profile of a file that is still written, as far as it was read.
+#[derive(Debug, Default)]
+pub struct SoFar {
+    sums: ProfileTable,
+    /// The chunk that is read next, the record in it, and the base there.
+    chunk: usize,
+    at: usize,
+    base: u64,
+}
+
+impl SoFar {
+    /// Adds the calls that came since; the file was opened again.
+    pub fn go_on(&mut self, location: &Location) -> Vec<ProfileEntry> {
+        while let Some(chunk) = location.chunks.get(self.chunk) {
+            if self.at == 0 {
+                self.base = chunk.base;
+            }
+            if self.at > 0 || location.verify(chunk) {
+                let records = location.records(chunk).get(self.at..).unwrap_or(&[]);
+                let (read, base) = add_records(&mut self.sums, location, records, self.base);
+                self.at += read;
+                self.base = base;
+                // Memory must not grow with the file.
+                location.release(chunk);
+            }
+            if location.may_grow(self.chunk) {
+                break;
+            }
+            self.chunk += 1;
+            self.at = 0;
+        }
+        self.sums.values().copied().collect()
+    }
+}
+
 /// Sums by operation, whether it completed file operations, and call path.
 type ProfileTable = BTreeMap<(u16, u16, u32), ProfileEntry>;
 
-fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace::Chunk) {
+fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &Chunk) {
+    add_records(sums, location, location.records(chunk), chunk.base);
+}
+
+/// Adds the calls of these records. Returns how many records belong to them, and the base after these.
+fn add_records(
+    sums: &mut ProfileTable,
+    location: &Location,
+    records: &[Record],
+    base: u64,
+) -> (usize, u64) {
     let signatures = location.definitions.signatures();
-    let mut decoder = laggard_trace::Decoder::new(location.records(chunk), chunk.base);
+    let mut decoder = Decoder::new(records, base);
+    let mut read = decoder.state();
     while let Some(event) = decoder.next() {
-        let Some(signature) = signatures.get(event.signature as usize) else {
+        let signature = signatures.get(event.signature as usize);
+        let counts = |signature: &&Signature| {
+            let is_user = calls::call(signature.operation).is_some_and(|call| call.is_user());
+            signature.is_profiled() && signature.operation != 0 && !is_user
+        };
+        let Some(signature) = signature.filter(counts) else {
+            read = decoder.state();
             continue;
         };
-        let is_user = calls::call(signature.operation).is_some_and(|call| call.is_user());
-        if !signature.is_profiled() || signature.operation == 0 || is_user {
-            continue;
-        }
         let (calls, time) = match event.repeated {
             Some((calls, ticks)) => (u64::from(calls), u64::from(ticks)),
             None => (1, event.leave - event.enter),
@@ -62,7 +110,9 @@ fn add_chunk(sums: &mut ProfileTable, location: &Location, chunk: &laggard_trace
             (signature.operation, flags, signature.call_path),
             &one,
         );
+        read = decoder.state();
     }
+    read
 }
 
 fn add_entry(sums: &mut ProfileTable, key: (u16, u16, u32), other: &ProfileEntry) {

@@ -56,6 +56,25 @@ pub struct Agent<'a> {
     pub links: Option<Links>,
 }
 
+/// What an agent knows between two rounds.
+pub struct PutAway {
+    /// Its ranks.
+    pub ranks: Vec<Rank<'static>>,
+    /// Their groups.
+    pub groups: Groups,
+    /// What they have to do with others.
+    pub shared: Shared,
+}
+
+/// What an agent knows of messages and collectives with others.
+pub struct Shared {
+    owned: Owned,
+    declared: Vec<Vec<(u32, Side, u32)>>,
+    declares: Vec<Vec<(u32, Side, u32)>>,
+    watching: Watching,
+    progress: Progress,
+}
+
 /// Requests that one thread answers at a time, at least.
 const CHUNK: usize = 256;
 
@@ -97,6 +116,31 @@ impl<'a> Agent<'a> {
             progress: Progress::default(),
             links: None,
         }
+    }
+
+    /// What it knows, for [`take_up`](Self::take_up) once the trace is opened again.
+    pub fn put_away(self) -> PutAway {
+        PutAway {
+            ranks: self.ranks.into_iter().map(Rank::put_away).collect(),
+            groups: self.groups,
+            shared: Shared {
+                owned: self.owned,
+                declared: self.declared,
+                declares: self.declares,
+                watching: self.watching,
+                progress: self.progress,
+            },
+        }
+    }
+
+    /// Goes on with what was known of the same locations; ranks and groups do so already.
+    pub fn take_up(&mut self, known: Shared) {
+        self.owned = known.owned;
+        self.declared = known.declared;
+        self.declares = known.declares;
+        let watching = std::mem::take(&mut self.watching);
+        self.watching = known.watching.onto(watching);
+        self.progress = known.progress;
     }
 
     /// Violations of causality of its ranks.

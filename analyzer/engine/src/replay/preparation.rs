@@ -38,19 +38,20 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Judges the profiles of all agents. Collective.
+    /// Judges the profiles of all agents. Groups that are `known` keep their numbers. Collective.
     pub fn new(
         job: &dyn Job,
         opened: &Opened,
         profiled: &[Profiled],
         settings: &Settings,
         baseline: &dyn Baseline,
+        known: &[u64],
     ) -> Result<Judged> {
         let entries = profiled.iter().flat_map(|location| &location.entries);
         let transfers = profiled.iter().flat_map(Profiled::fastest);
         let kinds = Kinds::new(job, entries.map(|(_, entry)| entry), transfers)?;
         let (verdicts, profile) = profile::detect(profiled, settings, baseline, &kinds);
-        let (numbers, groups) = groups(job, &opened.locations);
+        let (numbers, groups) = groups(job, &opened.locations, known);
         Ok(Judged {
             verdicts,
             profile,
@@ -74,7 +75,7 @@ impl Judged {
 }
 
 /// Builds the ranks of this agent. `clocks` are those of the locations, shifted to
-/// the start of the run.
+/// the start of the run. Ranks that were `known` before the trace was opened again go on.
 pub fn ranks<'a>(
     opened: &'a Opened,
     profiled: &[Profiled],
@@ -82,7 +83,7 @@ pub fn ranks<'a>(
     clocks: &[ClockMap],
     all: (bool, bool),
     keeps_writes: bool,
-    groups: &Interner<u64>,
+    (groups, known): (&Interner<u64>, Vec<Rank<'static>>),
 ) -> Vec<Rank<'a>> {
     let locations = &opened.locations;
     let mut bounds: Vec<(usize, usize)> = Vec::new();
@@ -94,9 +95,12 @@ pub fn ranks<'a>(
             _ => bounds.push((at, at + 1)),
         }
     }
+    let mut known: Vec<Option<Rank>> = known.into_iter().map(Some).collect();
+    known.resize_with(bounds.len(), || None);
     bounds
         .par_iter()
-        .map(|&(first, end)| {
+        .zip(known)
+        .map(|(&(first, end), known)| {
             let threads = (first..end).map(|at| {
                 let (rows, paths) = rows(&locations[at], &profiled[at], &verdicts[at], all, groups);
                 let lists = lists(&locations[at]);
@@ -106,7 +110,11 @@ pub fn ranks<'a>(
                 Thread::new(number, stream, rows, lists, paths, usual)
             });
             let rank = locations[first].header.rank;
-            let mut rank = Rank::new(rank, threads.collect(), &opened.agent_of);
+            let rank = Rank::new(rank, threads.collect(), &opened.agent_of);
+            let mut rank = match known {
+                Some(known) => known.onto(rank),
+                None => rank,
+            };
             rank.memory.keeps_writes = keeps_writes;
             for (number, at) in (first..end).enumerate() {
                 let signatures = locations[at].definitions.signatures();
@@ -192,12 +200,20 @@ pub fn lists(location: &Location) -> Vec<Vec<(u32, u32)>> {
     location.definitions.completion_lists().to_vec()
 }
 
-/// Numbers the groups of this agent, and gets the number of members with a trace of each from the
-/// others. Collective.
-pub fn groups(job: &dyn Job, locations: &[Location]) -> (Interner<u64>, Groups) {
+/// Numbers the groups of this agent, those that are `known` first, and gets the number of members with
+/// a trace of each from the others. Collective.
+pub fn groups(job: &dyn Job, locations: &[Location], known: &[u64]) -> (Interner<u64>, Groups) {
     let mut numbers = Interner::default();
     let mut list: Vec<Group> = Vec::new();
     let mut members: Vec<(u32, u32)> = Vec::new();
+    for &id in known {
+        numbers.number(id);
+        list.push(Group {
+            id,
+            size: 0,
+            local: 0,
+        });
+    }
     for location in locations {
         let mut sizes: Vec<_> = sizes(location).into_iter().collect();
         sizes.sort_unstable();

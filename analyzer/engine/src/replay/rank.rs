@@ -2,12 +2,15 @@
 //! requests, and turns slow instances into questions.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use laggard_trace::calls::Shape;
-use laggard_trace::{Event, flags};
+use laggard_trace::{Event, Location, flags};
+use rustc_hash::FxHashMap;
 
 use crate::basics::ends::{End, NONE};
 use crate::basics::in_order::InOrder;
+use crate::clock::ClockMap;
 use crate::collectives::group::{GroupEntry, Part};
 use crate::collectives::own::Collectives;
 use crate::memory::epochs::target_of;
@@ -18,7 +21,7 @@ use crate::messages::questions::Asker;
 use crate::messages::questions::Peers;
 use crate::messages::wildcard::Deferred;
 use crate::stream::call::CallAt;
-use crate::stream::columns::Columns;
+use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Episode;
 use crate::stream::recorded::Recorded;
 use crate::stream::roles::{Among, Memory, Role};
@@ -76,6 +79,44 @@ impl<'a> Rank<'a> {
             among: Threads::default(),
             ended: None,
         }
+    }
+
+    /// Goes on with a rank of the same trace, which was opened again: it has the same threads.
+    pub fn onto(self, rank: Rank<'_>) -> Rank<'_> {
+        let threads = self.recorded.threads.into_iter();
+        let threads = threads.zip(rank.recorded.threads);
+        Rank {
+            recorded: Recorded {
+                threads: threads.map(|(known, thread)| known.onto(thread)).collect(),
+                is_bare: self.recorded.is_bare,
+                ..rank.recorded
+            },
+            messages: self.messages,
+            collectives: self.collectives,
+            memory: self.memory,
+            among: self.among,
+            ended: self.ended,
+        }
+    }
+
+    /// What is known, for [`onto`](Self::onto), and nothing of the trace.
+    pub fn put_away(self) -> Rank<'static> {
+        static NOTHING: LazyLock<Location> = LazyLock::new(Location::empty);
+        let thread = |known: &Thread<'_>| {
+            let stream = Stream::new(&NOTHING, ClockMap::even(0, 0, 1, 0));
+            let none = (Vec::new(), Vec::new(), Vec::new());
+            Thread::new(
+                known.number,
+                stream,
+                none.0,
+                none.1,
+                none.2,
+                FxHashMap::default(),
+            )
+        };
+        let threads = self.recorded.threads.iter().map(thread).collect();
+        let nobody = Rank::new(self.recorded.rank, threads, &[]);
+        self.onto(nobody)
     }
 
     /// Frees what only the rounds need: they are over.

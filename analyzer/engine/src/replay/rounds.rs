@@ -10,7 +10,7 @@ use crate::collectives::group::Groups;
 use crate::input::open::Opened;
 use crate::judge::profile::{Profiled, Verdicts};
 use crate::phases::Phases;
-use crate::replay::agent::Agent;
+use crate::replay::agent::{Agent, PutAway};
 use crate::replay::preparation;
 use crate::replay::slab;
 use crate::timeline::repair::{Known, Noted, Timeline};
@@ -69,6 +69,29 @@ impl<'a> Rounds<'a> {
         noting: Option<&Violations>,
         groups: Option<Groups>,
     ) -> (Agent<'a>, Vec<i64>) {
+        self.begin_with(timeline, noting, groups, None)
+    }
+
+    /// The same; an agent that was put away goes on, now that its trace was opened again.
+    pub fn go_on(
+        &self,
+        timeline: &Timeline,
+        groups: Groups,
+        known: Option<PutAway>,
+    ) -> (Agent<'a>, Vec<i64>) {
+        self.begin_with(timeline, None, Some(groups), known)
+    }
+
+    fn begin_with(
+        &self,
+        timeline: &Timeline,
+        noting: Option<&Violations>,
+        groups: Option<Groups>,
+        known: Option<PutAway>,
+    ) -> (Agent<'a>, Vec<i64>) {
+        let known = known.map(|known| ((known.ranks, known.groups), known.shared));
+        let (known, shared) = known.unzip();
+        let (ranks, known) = known.unzip();
         let opened = self.opened;
         let clocks: Vec<_> = timeline.own(opened).into_iter().map(|own| own.0).collect();
         let end = timeline.end(opened);
@@ -79,7 +102,7 @@ impl<'a> Rounds<'a> {
             &clocks,
             (self.all, self.roots),
             self.keeps_writes,
-            self.numbers,
+            (self.numbers, ranks.unwrap_or_default()),
         );
         for rank in &mut ranks {
             let slacks = noting.map(|known| timeline.slacks(rank.recorded.rank, end, known));
@@ -95,8 +118,12 @@ impl<'a> Rounds<'a> {
                 }
             }
         }
-        let groups = groups.unwrap_or_else(|| preparation::groups(self.job, &opened.locations).1);
-        let mut groups = groups;
+        let groups =
+            groups.unwrap_or_else(|| preparation::groups(self.job, &opened.locations, &[]).1);
+        let mut groups = match known {
+            Some(known) => Groups::onto(known, groups),
+            None => groups,
+        };
         groups.shares = self.shares;
         if timeline.has_several() {
             // Each of two clocks may have this error.
@@ -111,6 +138,9 @@ impl<'a> Rounds<'a> {
             &opened.agent_of,
             Hosts(&opened.hosts),
         );
+        if let Some(shared) = shared {
+            agent.take_up(shared);
+        }
         if self.roots {
             let records = slab::part(self.job, opened.locations.len(), self.records);
             let parts = slab::borders(self.job, opened, &clocks, end, records);

@@ -219,6 +219,15 @@ impl Watching {
         }
     }
 
+    /// Goes on with what agents are interested in by now.
+    pub fn onto(self, watching: Watching) -> Watching {
+        Watching {
+            interests: watching.interests,
+            keeps_writes: self.keeps_writes || watching.keeps_writes,
+            ..self
+        }
+    }
+
     /// Sends the waits that began in this slab to the agents that may know something.
     ///
     /// `agent_of` gives the agent of a rank.

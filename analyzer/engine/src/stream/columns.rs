@@ -212,6 +212,19 @@ impl<'a> Stream<'a> {
         self.clock.ns(ticks)
     }
 
+    /// Goes on in the same location, which was opened again.
+    pub fn onto(self, location: &Location) -> Stream<'_> {
+        Stream {
+            location,
+            clock: self.clock,
+            chunk: self.chunk,
+            at: self.at,
+            base: self.base,
+            opened: self.opened,
+            damaged_chunks: self.damaged_chunks,
+        }
+    }
+
     /// The location of the stream.
     pub fn location(&self) -> &'a Location {
         self.location
@@ -222,6 +235,11 @@ impl<'a> Stream<'a> {
     pub fn fill(&mut self, until: i64, alone: bool, columns: &mut Columns) {
         columns.turn();
         while let Some(chunk) = self.location.chunks.get(self.chunk) {
+            let may_grow = self.location.may_grow(self.chunk);
+            if may_grow && chunk.count == 0 {
+                // Its place may become another block's.
+                return;
+            }
             if !self.opened && alone && self.fill_from_chunks(until, columns) {
                 continue;
             }
@@ -232,7 +250,7 @@ impl<'a> Stream<'a> {
                 columns.begin_chunk(self.chunk);
             }
             let records = self.location.records(chunk);
-            if self.drain(records, until, columns) {
+            if self.drain(records, until, columns) || may_grow {
                 return;
             }
             self.leave_chunk(chunk);
@@ -327,6 +345,10 @@ impl<'a> Stream<'a> {
     fn extended(&mut self, records: &[Record], until: i64, columns: &mut Columns) -> bool {
         let mut decoder = Decoder::new(&records[self.at..], self.base);
         let Some(event) = decoder.next() else {
+            if self.location.may_grow(self.chunk) {
+                // What these records belong to comes after them.
+                return true;
+            }
             self.at = records.len();
             return false;
         };

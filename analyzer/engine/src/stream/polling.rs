@@ -347,24 +347,29 @@ impl Polling {
     /// Polling of a location with these signatures, before its first call.
     pub fn new(signatures: &[Signature], rows: &[Row], paths: &[PathKey]) -> Polling {
         let mut polling = Polling::default();
+        polling.know(signatures, rows, paths);
+        polling
+    }
+
+    /// Takes in all signatures, those that are known already among them.
+    pub fn know(&mut self, signatures: &[Signature], rows: &[Row], paths: &[PathKey]) {
         let all = || signatures.iter().zip(rows).zip(paths);
         let looks = (0..).zip(all()).filter(|(_, ((_, row), _))| row.looks);
         for (id, ((signature, _), path)) in looks.filter(|(_, ((_, row), _))| is_vain(row)) {
-            let next = polling.looking.len() as u32;
+            let next = self.looking.len() as u32;
             let place = place(signature, *path, None);
-            if *polling.numbers.entry(place).or_insert(next) == next {
-                polling.looking.push(Looking::default());
-                polling.looking[next as usize].signature = id;
+            if *self.numbers.entry(place).or_insert(next) == next {
+                self.looking.push(Looking::default());
+                self.looking[next as usize].signature = id;
             }
         }
-        if !polling.looking.is_empty() {
+        if !self.looking.is_empty() {
             let places = all().map(|((signature, row), path)| match row.looks {
-                true => polling.number(place(signature, *path, None)),
+                true => self.number(place(signature, *path, None)),
                 false => None,
             });
-            polling.places = places.map(|place| place.unwrap_or(NONE)).collect();
+            self.places = places.map(|place| place.unwrap_or(NONE)).collect();
         }
-        polling
     }
 
     /// The number of a place, or of looks there that do not tell at what.

@@ -103,6 +103,26 @@ impl<'a> Thread<'a> {
         }
     }
 
+    /// Goes on with the tables of the location that was opened again. What was known before keeps its
+    /// number there.
+    pub fn onto(self, thread: Thread<'_>) -> Thread<'_> {
+        let mut polling = self.polling;
+        let signatures = thread.stream.location().definitions.signatures();
+        polling.know(signatures, &thread.rows, &thread.paths);
+        Thread {
+            stream: self.stream.onto(thread.stream.location()),
+            columns: self.columns,
+            history: self.history,
+            polling,
+            following: self.following,
+            posted: self.posted,
+            posted_base: self.posted_base,
+            undefined: self.undefined,
+            counted: self.counted,
+            ..thread
+        }
+    }
+
     /// Frees what only further calls, or questions about single ones, would need. Of traces without an
     /// end the last calls stay: they tell where it was cut off.
     pub(crate) fn free(&mut self) {

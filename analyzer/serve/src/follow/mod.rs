@@ -1,12 +1,13 @@
 //! Following a program while it runs: its trace is opened again and again, as far as it is complete.
 //!
 //! *Data flow.* Every half second each agent looks in which calls its ranks are (`now`). From time to time
-//! all agents open the trace anew and make the index of what is there; less often they analyse it, too
-//! (`pace`). The new share takes the place of the one before, and pages are told. Once every file was
+//! all agents open the trace again and add what is new to the index; less often they analyse all that is
+//! there (`pace`). The new share takes the place of the one before, and pages are told. Once every file was
 //! closed, or its process is gone, the trace is opened a last time, as `laggard serve` does it afterwards.
 //!
 //! *Constraints.* The program is never waited for and never waits: files are read as they are. What
-//! following costs is bounded by `pace`, and its threads give way to all others ([`nice`]).
+//! following costs is bounded by `pace`, and its threads give way to all others ([`nice`]). Findings of a
+//! trace beyond a limit end there; the index goes on.
 
 mod now;
 mod pace;
@@ -26,6 +27,7 @@ use laggard_report::units::plural;
 use laggard_trace::ENDED_FILE;
 use serde::{Deserialize, Serialize};
 
+pub use crate::index::Growing;
 use crate::news::News;
 use crate::share::Share;
 use crate::shares::Shares;
@@ -52,7 +54,7 @@ pub enum Extent {
 pub struct Follow {
     /// The directory.
     pub trace: PathBuf,
-    /// While the program runs, no more than this is opened, bytes of the files. It bounds the memory.
+    /// While the program runs, no more than this is analysed, bytes of the files. It bounds the memory.
     pub most_bytes: u64,
     /// Makes reports.
     pub analyze: Analyze,
@@ -60,6 +62,8 @@ pub struct Follow {
     pub steers: bool,
     /// Whoever has started the program knows that it has ended.
     pub has_ended: Arc<AtomicBool>,
+    /// What is known of the trace so far.
+    pub growing: Growing,
 }
 
 /// What the head has all agents do after they have looked.
@@ -92,7 +96,7 @@ impl Follow {
     ///
     /// # Errors
     /// What is there is no trace, and the program has ended.
-    pub fn begin(&self, job: &dyn Job) -> Result<Share> {
+    pub fn begin(&mut self, job: &dyn Job) -> Result<Share> {
         signals::outlive_files();
         loop {
             let opened = self.open(job, None, true);
@@ -108,7 +112,7 @@ impl Follow {
 
     /// Follows until the run is over; what its agents do beside their questions. Returns why it ended
     /// before, if it did.
-    pub fn run(&self, linked: Linked, shares: &Shares) {
+    pub fn run(mut self, linked: Linked, shares: &Shares) {
         let job = LinkJob::new(linked);
         // Another agent that ends unwinds this thread.
         let followed = std::panic::AssertUnwindSafe(|| self.go_on(&job, shares));
@@ -126,7 +130,7 @@ impl Follow {
         });
     }
 
-    fn go_on(&self, job: &dyn Job, shares: &Shares) -> Result<()> {
+    fn go_on(&mut self, job: &dyn Job, shares: &Shares) -> Result<()> {
         let mut pace = Pace::default();
         let mut looks = Looks::default();
         let mut hangs = hangs(&shares.newest().1);
@@ -134,6 +138,7 @@ impl Follow {
         let mut wanted = Wanted::default();
         // Ranks whose process was gone before the newest share was opened: it has all they wrote.
         let mut gone = Vec::new();
+        let mut analyzed_s = seconds(shares.newest().1.events());
         loop {
             // The others wait for the head.
             if job.agent() == 0 {
@@ -156,6 +161,11 @@ impl Follow {
             let step: Step = postcard::from_bytes(&told)?;
             if job.agent() == 0 {
                 let mut text = sum.text(step, &gone);
+                if self.is_beyond(&share) && step != Step::Last {
+                    text = format!(
+                        "{text} Findings are of its first {analyzed_s:.1} s until it ends (--follow-mb)."
+                    );
+                }
                 if let Some(lost) = &lost {
                     text = format!("{text} What is shown goes no further: {lost}.");
                 }
@@ -166,7 +176,7 @@ impl Follow {
                     wanted: wanted.rows(&sum.steered),
                     number,
                     runs: true,
-                    end_s: share.events().end_ns() as f64 / 1e9,
+                    end_s: seconds(share.events()),
                     locations: share.locations(),
                     text,
                     hangs: hangs.clone(),
@@ -185,6 +195,9 @@ impl Follow {
             let analyzes = step == Step::Analyze;
             match self.open(job, Some(&share), analyzes) {
                 Ok(share) => {
+                    if analyzes {
+                        analyzed_s = seconds(share.events());
+                    }
                     hangs = self::hangs(&share);
                     lost = None;
                     add(job, shares, share);
@@ -205,28 +218,35 @@ impl Follow {
         if is_told || pace.is_over(known.running == 0, has_all) {
             return Step::Last;
         }
-        if share.events().bytes() > self.most_bytes {
-            return Step::Wait;
+        match pace.next(known.seen.stands()) {
+            Step::Analyze if self.is_beyond(share) => Step::Open,
+            step => step,
         }
-        pace.next(known.seen.stands())
+    }
+
+    /// Whether the trace is analysed no more until the program has ended.
+    fn is_beyond(&self, share: &Share) -> bool {
+        share.events().bytes() > self.most_bytes
     }
 
     /// Opens what is there, and makes a report of it, or keeps the one before. Collective.
-    fn open(&self, job: &dyn Job, before: Option<&Share>, analyzes: bool) -> Result<Share> {
+    fn open(&mut self, job: &dyn Job, before: Option<&Share>, analyzes: bool) -> Result<Share> {
         for _ in 0..AGAIN {
             signals::take_lost();
-            let events = Events::open_share(job, &self.trace)?;
+            let events = self.growing.open(job, &self.trace)?;
             let report = match analyzes {
                 true => (self.analyze)(job, &self.trace, Extent::SoFar)?.map(Arc::new),
                 false => before.and_then(Share::report_kept),
             };
-            let share = Share::growing(job, events, report)?;
+            let index = comm::agree(job, self.growing.index(job, &events))?;
+            let share = Share::growing(events, index, report);
             // A writer may just have cut its file to its last size.
             let mut lost = [u64::from(signals::take_lost())];
             job.reduce_max(&mut lost);
             if lost == [0] {
                 return Ok(share);
             }
+            self.growing.forget();
         }
         bail!("files are cut off while they are read")
     }
@@ -246,7 +266,7 @@ impl Follow {
             shares.tell(News {
                 number,
                 runs: false,
-                end_s: share.events().end_ns() as f64 / 1e9,
+                end_s: seconds(share.events()),
                 locations: share.locations(),
                 text: format!("The program has ended.{}", killed(&open)),
                 hangs: hangs(&share),
@@ -255,6 +275,11 @@ impl Follow {
         }
         Ok(())
     }
+}
+
+/// Until when the run is known, s.
+fn seconds(events: &Events) -> f64 {
+    events.end_ns() as f64 / 1e9
 }
 
 /// From now on this share is the newest. The head, which asks, has it after all others. Collective.

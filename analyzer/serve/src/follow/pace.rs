@@ -1,7 +1,8 @@
 //! How often a trace that grows is opened and analysed.
 //!
-//! Both take as long as the trace is large, so both are done the less often the longer they take: of the
-//! time of one core opening has at most a fifth, and analyses a ninth.
+//! Opening takes as long as there is something new, an analysis as long as the trace is large. Both are done
+//! the less often the longer they take: of the time of one core opening has at most a fifth, and analyses
+//! a ninth.
 
 use std::time::{Duration, Instant};
 

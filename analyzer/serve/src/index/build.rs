@@ -1,12 +1,13 @@
 //! Making an index: one sweep over the calls of all locations, in which their waits are found, too.
 
 use std::ops::Range;
+use std::path::Path;
 
 use anyhow::Result;
 use laggard_comm::Job;
-use laggard_engine::events::{Events, ShortWait, SlabOfCalls, Sweep, TimeClass};
+use laggard_engine::events::{self, Events, ShortWait, SlabOfCalls, Sweep, TimeClass};
 use laggard_trace::calls::{self, Call, user::STEER};
-use laggard_trace::{Signature, flags};
+use laggard_trace::{Record, Signature, flags};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -28,21 +29,112 @@ const CHANGES: usize = 256;
 /// # Errors
 /// As [`Events::sweep`].
 pub fn build(job: &dyn Job, events: &Events) -> Result<Index> {
-    let least = LEAST.max(OF_ALL / events.placed.len().max(1));
-    let spent = events.spent_of_share(job).into_iter().enumerate();
-    let locations = spent.map(|(at, spent)| {
-        let most = least.max(events.place(at).records as usize / RECORDS);
-        Building::new(spent.measured, most)
-    });
-    let mut locations: Vec<Building> = locations.collect();
+    let mut locations = Vec::new();
+    prepare(&mut locations, &measured(job, events), events, usize::MAX);
     events.sweep(job, &mut locations)?;
-    let places = (0..).zip(&events.placed);
-    let places = places.map(|(at, placed)| ((placed.rank, placed.thread), at));
-    let places: FxHashMap<(u32, u32), u32> = places.collect();
+    let places = places(events);
     let locations = locations.into_par_iter().map(|one| one.finish(&places));
     Ok(Index {
         locations: locations.collect(),
     })
+}
+
+/// The index of a trace that grows: what is new is added to what is there.
+pub struct Growing {
+    trace: events::Growing,
+    locations: Vec<Building>,
+    /// So many records are told as finely as in an index of a whole trace.
+    most: usize,
+}
+
+impl Growing {
+    /// Nothing is known yet. The index gets coarser as the trace grows beyond this size, bytes, and not larger.
+    pub fn new(most_bytes: u64) -> Growing {
+        let most = most_bytes / size_of::<Record>() as u64;
+        Growing {
+            trace: events::Growing::default(),
+            locations: Vec::new(),
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Opens this agent's share of the trace, as far as it is complete. Collective.
+    ///
+    /// # Errors
+    /// As [`Events::open_share`].
+    pub fn open(&mut self, job: &dyn Job, directory: &Path) -> Result<Events> {
+        self.trace.open(job, directory)
+    }
+
+    /// Whether the last opening goes on after the one before.
+    pub fn has_gone_on(&self) -> bool {
+        self.trace.has_gone_on()
+    }
+
+    /// Begins with the next opening as with the first: what was read may not have been there.
+    pub fn forget(&mut self) {
+        self.trace.forget();
+    }
+
+    /// The index of what was opened last. Collective.
+    ///
+    /// # Errors
+    /// As [`Events::sweep`].
+    pub fn index(&mut self, job: &dyn Job, events: &Events) -> Result<Index> {
+        let measured = measured(job, events);
+        // A start-up may have ended since, or a second one.
+        let mut known = self.locations.iter().zip(&measured);
+        let has_moved = known.any(|(known, now)| known.index.measured.0 != now.0);
+        let mut begins = [u64::from(has_moved || !self.has_gone_on())];
+        job.reduce_max(&mut begins);
+        if begins != [0] {
+            self.trace.begin_again();
+            self.locations.clear();
+        }
+        prepare(&mut self.locations, &measured, events, self.most);
+        self.trace.sweep(job, events, &mut self.locations)?;
+        let most = self.most / CALLS as usize + 2 * self.locations.len();
+        let all = |locations: &[Building]| -> usize {
+            let of = |one: &Building| one.index.checkpoints.len();
+            locations.iter().map(of).sum()
+        };
+        while all(&self.locations) > most {
+            self.locations.par_iter_mut().for_each(Building::thin);
+        }
+        let places = places(events);
+        let locations = self.locations.par_iter();
+        let locations = locations.map(|one| one.clone().finish(&places));
+        Ok(Index {
+            locations: locations.collect(),
+        })
+    }
+}
+
+/// From when to when each location is measured, ns. Collective.
+fn measured(job: &dyn Job, events: &Events) -> Vec<(i64, i64)> {
+    let spent = events.spent_of_share(job).into_iter();
+    spent.map(|spent| spent.measured).collect()
+}
+
+/// Makes all locations ready for their calls until a moment. No more waits are kept than of `most` records.
+fn prepare(locations: &mut Vec<Building>, measured: &[(i64, i64)], events: &Events, most: usize) {
+    let least = LEAST.max(OF_ALL / events.placed.len().max(1));
+    let of_each = most / measured.len().max(1);
+    for (at, &measured) in measured.iter().enumerate() {
+        let records = of_each.min(events.place(at).records as usize);
+        let most = least.max(records / RECORDS);
+        match locations.get_mut(at) {
+            Some(known) => (known.index.measured, known.most) = (measured, most),
+            None => locations.push(Building::new(measured, most)),
+        }
+    }
+}
+
+/// Positions of the locations by rank and thread.
+fn places(events: &Events) -> FxHashMap<(u32, u32), u32> {
+    let places = (0..).zip(&events.placed);
+    let places = places.map(|(at, placed)| ((placed.rank, placed.thread), at));
+    places.collect()
 }
 
 /// Whether the time of a call counts: regions have other calls in them, and parts belong to the call
@@ -79,8 +171,9 @@ fn counted(signature: &Signature) -> u8 {
     }
 }
 
-/// The index of a location in the making: `waiting` of a checkpoint is what was lost since the one
+/// The index of a location in the making; a clone is finished while the other goes on. In it, `waiting` of a checkpoint is what was lost since the one
 /// before.
+#[derive(Clone)]
 struct Building {
     /// All but the waits.
     index: LocationIndex,
@@ -102,9 +195,9 @@ struct Building {
 
 impl Sweep for Building {
     fn calls(&mut self, calls: &SlabOfCalls<'_>) {
-        if self.counted.is_empty() {
-            self.counted = calls.signatures().iter().map(counted).collect();
-        }
+        // A program that runs goes on defining.
+        let new = calls.signatures().get(self.counted.len()..).unwrap_or(&[]);
+        self.counted.extend(new.iter().map(counted));
         let mut at = 0;
         for (repeated, inside) in calls.repeated() {
             self.add(calls, at..repeated, None);
@@ -210,7 +303,7 @@ impl Building {
             self.sums.time = self.sums.time.max(leave.min(measured.1));
             self.left -= 1;
             if self.left == 0 {
-                self.left = CALLS;
+                self.left = self.index.between();
                 self.check();
             }
         }
@@ -229,6 +322,24 @@ impl Building {
             is_ahead
         });
         checkpoints.push(sums);
+    }
+
+    /// Keeps every other checkpoint, and the last one.
+    fn thin(&mut self) {
+        let checkpoints = &mut self.index.checkpoints;
+        let last = checkpoints.len().saturating_sub(1);
+        let (mut at, mut waiting) = (0, 0);
+        checkpoints.retain_mut(|one| {
+            waiting += one.waiting;
+            let is_kept = at % 2 == 0 || at == last;
+            if is_kept {
+                one.waiting = std::mem::take(&mut waiting);
+            }
+            at += 1;
+            is_kept
+        });
+        self.index.coarser += 1;
+        self.next = 0;
     }
 
     /// `places` are the positions of ranks' threads.

@@ -178,6 +178,7 @@ mod tests {
         let of = |number: i64| LocationIndex {
             measured: (1, number),
             checkpoints: vec![Checkpoint::default(); number as usize],
+            coarser: 0,
             marks: vec![MarkAt::default()],
             waits: Waits::new(vec![KeptWait::default(); 2]),
             changes: vec![ChangeAt::default(); number as usize / 5],

@@ -10,10 +10,10 @@ mod packed;
 
 use laggard_engine::events::{Mark, TimeClass};
 
-pub use build::{build, counts, overlap, scaled};
+pub use build::{Growing, build, counts, overlap, scaled};
 pub use file::kept;
 
-/// Calls between two checkpoints.
+/// Calls between two checkpoints, as a rule.
 pub const CALLS: u64 = 256;
 /// Kinds of time in calls that are told apart; see [`kind`].
 pub const KINDS: usize = 3;
@@ -41,6 +41,8 @@ pub struct LocationIndex {
     pub measured: (i64, i64),
     /// Sums, ascending in time.
     pub checkpoints: Vec<Checkpoint>,
+    /// Between two of them there are [`CALLS`] times two to this power.
+    pub coarser: u32,
     /// Where reading can begin, ascending.
     pub marks: Vec<MarkAt>,
     /// The longest waits.
@@ -210,17 +212,22 @@ impl LocationIndex {
         (until.min(end) - from.max(begin)).max(0)
     }
 
+    /// Calls between two checkpoints.
+    pub fn between(&self) -> u64 {
+        CALLS << self.coarser
+    }
+
     /// At most so many calls are in a stretch.
     pub fn calls(&self, (from, until): (i64, i64)) -> u64 {
         let first = self.checkpoints.partition_point(|one| one.time < from);
         let last = self.checkpoints.partition_point(|one| one.time < until);
-        (last - first + 1) as u64 * CALLS
+        (last - first + 1) as u64 * self.between()
     }
 
     /// About so many calls are read for a stretch: reading begins at a mark.
     pub fn reads(&self, (from, until): (i64, i64)) -> u64 {
         let last = self.checkpoints.partition_point(|one| one.time < until) as u64;
-        let read = (last * CALLS).saturating_sub(self.mark(from).number);
+        let read = (last * self.between()).saturating_sub(self.mark(from).number);
         read.max(self.calls((from, until)))
     }
 

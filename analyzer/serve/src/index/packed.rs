@@ -107,6 +107,8 @@ pub fn unpack(mut bytes: &[u8]) -> Option<LocationIndex> {
     let of = LocationIndex {
         measured: (take(bytes)?, take(bytes)?),
         checkpoints: take_all(bytes)?,
+        // Of a trace that is kept, all are.
+        coarser: 0,
         marks: take_all(bytes)?,
         waits: Waits::new(take_all(bytes)?),
         changes: take_all(bytes)?,
@@ -190,6 +192,7 @@ mod tests {
         let of = LocationIndex {
             measured: (i64::MIN, i64::MAX),
             checkpoints: checkpoints.to_vec(),
+            coarser: 0,
             marks: numbers
                 .map(|enter| MarkAt {
                     enter,

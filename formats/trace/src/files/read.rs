@@ -206,6 +206,35 @@ impl Location {
         Ok(location)
     }
 
+    /// A location without any calls.
+    pub fn empty() -> Location {
+        Location {
+            path: PathBuf::new(),
+            bytes: Bytes::Owned(Vec::new(), 0),
+            begin: 0,
+            size: 0,
+            header: FileHeader::new(),
+            chunks: Vec::new(),
+            definitions: Definitions::of_file(0),
+            profile: Vec::new(),
+            regions: Vec::new(),
+            clock: Vec::new(),
+            end: None,
+            open_call: None,
+            is_outside: false,
+            damage: Vec::new(),
+            verdicts: OnceLock::new(),
+            used: 0,
+            within: None,
+        }
+    }
+
+    /// Whether the chunk at this position may have more records once the file is opened again.
+    pub fn may_grow(&self, chunk: usize) -> bool {
+        let is_open = |last: &Chunk| !last.sealed && self.end.is_none();
+        chunk + 1 == self.chunks.len() && self.chunks.last().is_some_and(is_open)
+    }
+
     /// Frees all bytes of the file but its records: the other blocks are decoded.
     fn keep_records(&mut self) {
         let Bytes::Owned(words, length) = &self.bytes else {
