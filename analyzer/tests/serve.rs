@@ -14,13 +14,17 @@ use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
 use laggard_overlay::{Head, LinkJob, Members, Reply, Stop, Stream, Wait, Work, link};
 use laggard_report::Report;
-use laggard_serve::index;
+use laggard_serve::index::{self, Checkpoint, Growing, LocationIndex};
 use laggard_serve::questions::LARGEST;
 use laggard_serve::{Question, Share, Shares, answer, server};
 use laggard_trace::calls::number;
-use laggard_trace::{Definition, Dimension, Grid};
+use laggard_trace::{
+    BLOCK_ALIGN, BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Definition, Dimension,
+    FileHeader, Grid, PAGE, Record, file_name,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use zerocopy::{FromBytes, IntoBytes};
 
 const US: u64 = 1000;
 const RANKS: u32 = 5;
@@ -426,20 +430,140 @@ fn growing(trace: &Path) -> Share {
     Share::growing(events, index, None)
 }
 
-/// What is known of a trace that grows is what is known of it as a whole.
+/// The file as its writer has it after `part` of 16 of its records.
+fn so_far(whole: &[u8], part: usize) -> Vec<u8> {
+    let header = |at: usize| BlockHeader::read_from_bytes(whole.get(at..at + BLOCK_HEADER)?).ok();
+    let mut blocks = Vec::new();
+    let mut at = size_of::<FileHeader>();
+    while let Some(block) = header(at).filter(|block| block.magic == BLOCK_MAGIC) {
+        blocks.push((at + BLOCK_HEADER, block));
+        at = (at + BLOCK_HEADER + block.length as usize).next_multiple_of(BLOCK_ALIGN);
+    }
+    let is_records = |block: &BlockHeader| block.kind == BlockKind::Records as u16;
+    let records = blocks.iter().filter(|(_, block)| is_records(block));
+    let mut left = records
+        .map(|(_, block)| block.count as usize)
+        .sum::<usize>()
+        * part
+        / 16;
+    let mut bytes = whole[..size_of::<FileHeader>()].to_vec();
+    for (at, mut block) in blocks {
+        let kept = match is_records(&block) {
+            true => left.min(block.count as usize),
+            false => block.count as usize,
+        };
+        left -= if is_records(&block) { kept } else { 0 };
+        let mut payload = whole[at..at + block.length as usize].to_vec();
+        let is_open = kept < block.count as usize;
+        if is_open {
+            (block.flags, block.checksum, block.count) = (0, 0, 0);
+            payload[kept * size_of::<Record>()..].fill(0);
+        }
+        bytes.extend(block.as_bytes());
+        bytes.extend(payload);
+        bytes.resize(bytes.len().next_multiple_of(BLOCK_ALIGN), 0);
+        if is_open {
+            break;
+        }
+    }
+    bytes.resize(bytes.len().next_multiple_of(PAGE) + PAGE, 0);
+    bytes
+}
+
+/// A trace of some thousand calls, as it is after so many of 16 parts: files are read as they are, so each
+/// state has its own.
+fn states(parts: &[usize]) -> Vec<tempfile::TempDir> {
+    let whole = tempfile::tempdir().unwrap();
+    write_rounds(whole.path(), 3000, false);
+    let names = (0..RANKS).map(|rank| file_name(rank, 0));
+    let files: Vec<_> = names
+        .map(|name| (fs::read(whole.path().join(&name)).unwrap(), name))
+        .collect();
+    let state = |&part: &usize| {
+        let trace = tempfile::tempdir().unwrap();
+        for (at, (file, name)) in files.iter().enumerate() {
+            // One rank is ahead of the others.
+            let part = if at == 2 { part + 1 } else { part };
+            fs::write(trace.path().join(name), so_far(file, part)).unwrap();
+        }
+        trace
+    };
+    parts.iter().map(state).collect()
+}
+
+/// The indexes that so many agents have, state by state, of all locations.
+fn grown(agents: usize, states: &[tempfile::TempDir], most: u64) -> Vec<Vec<LocationIndex>> {
+    let of_agent = |linked| {
+        let job = LinkJob::new(linked);
+        let mut growing = Growing::new(most);
+        let indexes = states.iter().enumerate().map(|(at, state)| {
+            let events = growing.open(&job, state.path()).unwrap();
+            assert_eq!(growing.has_gone_on(), at > 0);
+            growing.index(&job, &events).unwrap().locations
+        });
+        indexes.collect::<Vec<_>>()
+    };
+    let parts: Vec<_> = std::thread::scope(|scope| {
+        let agents = link::threads(agents).into_iter();
+        let agents: Vec<_> = agents
+            .map(|linked| scope.spawn(move || of_agent(linked)))
+            .collect();
+        let joined = agents.into_iter().map(|agent| agent.join().unwrap());
+        joined.collect()
+    });
+    let of_state = |at: usize| parts.iter().flat_map(move |states| states[at].clone());
+    (0..states.len()).map(|at| of_state(at).collect()).collect()
+}
+
+/// What is known of a trace that grows is what is known of it as a whole, however many agents add to it. Waits of
+/// the last calls may be known later.
 #[test]
 fn an_index_grows() {
-    // Some thousand calls of rank 0 make several chunks; the last one is half full.
-    for (rounds, is_over) in [(10, false), (1500, false), (2100, false), (3000, true)] {
-        // Files are read as they are: each state has its own.
-        let trace = tempfile::tempdir().unwrap();
-        write_rounds(trace.path(), rounds, is_over);
-        let growing = growing(trace.path());
-        let whole = share(trace.path());
-        for at in 0..RANKS as usize {
-            let (growing, whole) = (growing.index_of(at), whole.index_of(at));
-            assert!(growing == whole, "{rounds} rounds, rank {at}");
+    let states = states(&[1, 2, 2, 3, 9, 15, 15]);
+    for agents in [1, 2, 3] {
+        let grown = grown(agents, &states, u64::MAX);
+        for (at, (state, grown)) in states.iter().zip(&grown).enumerate() {
+            let events = Events::open(state.path()).unwrap();
+            let made = index::build(&Serial, &events).unwrap().locations;
+            let ends = made.iter().filter_map(|one| one.checkpoints.last());
+            let settled = ends.map(|last| last.time).min().unwrap() / 10 * 9;
+            assert_eq!(grown.len(), made.len());
+            for (rank, (grown, made)) in grown.iter().zip(&made).enumerate() {
+                let of = format!("{agents} agents, state {at}, rank {rank}");
+                let times = |of: &LocationIndex| -> Vec<_> {
+                    let all = of.checkpoints.iter();
+                    all.map(|one| (one.time, one.inside)).collect()
+                };
+                assert_eq!(times(grown), times(made), "{of}");
+                assert_eq!(grown.measured, made.measured, "{of}");
+                for (grown, made) in grown.checkpoints.iter().zip(&made.checkpoints) {
+                    assert!(grown.waiting <= made.waiting, "{of}");
+                    let is_known = grown.waiting == made.waiting;
+                    assert!(is_known || made.time > settled, "{of}: {grown:?} {made:?}");
+                }
+            }
         }
+    }
+}
+
+/// Memory is bounded, however long a run is followed.
+#[test]
+fn an_index_of_a_trace_beyond_a_limit_is_coarser() {
+    let states = states(&[4, 8, 15]);
+    let most = 20;
+    let bytes = most as u64 * index::CALLS * size_of::<Record>() as u64;
+    let fine = &grown(1, &states, u64::MAX)[2];
+    let coarse = &grown(1, &states, bytes)[2];
+    let sum = |of: &[LocationIndex]| of.iter().map(|one| one.checkpoints.len()).sum::<usize>();
+    let (all, kept) = (sum(fine), sum(coarse));
+    let bounded = most + 3 * coarse.len();
+    assert!(all > bounded && kept <= bounded, "{kept} of {all}");
+    for (coarse, fine) in coarse.iter().zip(fine) {
+        assert!(coarse.between() > index::CALLS);
+        let last = coarse.checkpoints.last().unwrap();
+        assert_eq!(last, fine.checkpoints.last().unwrap());
+        let is_fine = |one: &Checkpoint| fine.checkpoints.contains(one);
+        assert!(coarse.checkpoints.iter().all(is_fine));
     }
 }
 
