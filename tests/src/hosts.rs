@@ -333,7 +333,6 @@ impl Hosts {
         for (key, value) in [
             ("plm_rsh_no_tree_spawn", "1"),
             ("oob_tcp_if_include", "eth0,br0"),
-            ("pml", "ob1"),
             ("btl", "self,vader,tcp"),
             ("btl_tcp_if_include", "eth0"),
         ] {
