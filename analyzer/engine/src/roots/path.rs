@@ -160,11 +160,14 @@ impl<'j> Path<'j> {
     }
 }
 
+/// The jumps of a slab, and where those of each location are that the path may still take.
+type Left = (Vec<Jump>, Vec<(usize, usize)>);
+
 /// An agent's part of the path, as far as it was followed.
 struct Here {
     slab: usize,
-    /// Of this slab; and where those of each location are that the path may still take.
-    jumps: Option<(Vec<Jump>, Vec<(usize, usize)>)>,
+    /// Of this slab, once they are needed.
+    jumps: Option<Left>,
     /// Of this slab, the latest first.
     stretches: Vec<Stretch>,
     /// By slab, from the last one on.
