@@ -63,6 +63,11 @@ pub(super) fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> V
     ranges
 }
 
+/// When a location began to wait, ns.
+fn began(link: &Link) -> i64 {
+    link.time.saturating_sub(link.share).max(link.since())
+}
+
 impl<'s> Sweep<'s> {
     /// The first rank's start-up was over at `begun`, ns.
     pub(super) fn new(
@@ -217,6 +222,7 @@ impl<'s> Sweep<'s> {
             let is_kept = row.is_some_and(|row| comparable::is_wait(link.pattern, row));
             if !is_kept {
                 self.lose(link.pattern, link.share);
+                self.map.add(link.rank, began(link), link.time);
             }
             is_kept
         });
@@ -238,7 +244,7 @@ impl<'s> Sweep<'s> {
             // Each by itself: a call's links may be in several slabs. Nobody counts as busy in the
             // shutdown.
             for link in links {
-                let begin = link.time.saturating_sub(link.share).max(link.since());
+                let begin = began(link);
                 let row = rows.get(link.signature as usize);
                 if row.is_none_or(|row| row.shape != Shape::Finalize) {
                     self.load.add(begin, link.time, -1);
