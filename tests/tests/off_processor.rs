@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use laggard_tests::attempts::until_right;
@@ -21,7 +22,22 @@ struct Run {
     said: Value,
     calls: Vec<String>,
     report: Value,
-    bench: Bench,
+    /// The metrics of the profile for Cube.
+    profile: Value,
+}
+
+/// The metrics of a trace's profile for Cube.
+fn profile(bench: &Bench, trace: &Path) -> Value {
+    let profile = bench.path("profile.cubex");
+    let mut command = Command::new(&bench.command);
+    command.arg("export").arg(trace);
+    command.args(["--to", "cubex", "-o"]).arg(&profile);
+    process::run(&mut command, TIMEOUT, &bench.path("export")).expect_success();
+    let mut command = reader("cubex.py");
+    command.arg(&profile);
+    let outcome = process::run(&mut command, TIMEOUT, &bench.path("reader"));
+    let mut read: Value = serde_json::from_str(&outcome.expect_success().stdout).expect("JSON");
+    read["metrics"].take()
 }
 
 impl Run {
@@ -63,7 +79,7 @@ impl Run {
             said: said.expect("what the program says"),
             calls: calls.map(str::to_owned).collect(),
             report: first.expect("a report"),
-            bench,
+            profile: profile(&bench, &trace),
         }
     }
 
@@ -72,16 +88,7 @@ impl Run {
         let nodes = self.report["call_tree"]["nodes"].as_array().expect("nodes");
         let own = nodes.iter().filter(|node| node["kind"] == activity);
         let own = own.map(|node| node["time_s"]["inclusive"].as_f64().expect("s"));
-        let profile = self.bench.path(&format!("{activity}.cubex"));
-        let mut command = Command::new(&self.bench.command);
-        command.arg("export").arg(self.bench.path("trace"));
-        command.args(["--to", "cubex", "-o"]).arg(&profile);
-        process::run(&mut command, TIMEOUT, &self.bench.path("export")).expect_success();
-        let mut command = reader("cubex.py");
-        command.arg(&profile);
-        let outcome = process::run(&mut command, TIMEOUT, &self.bench.path("reader"));
-        let read: Value = serde_json::from_str(&outcome.expect_success().stdout).expect("JSON");
-        let metric = &read["metrics"][activity];
+        let metric = &self.profile[activity];
         assert_eq!(metric["parent"], "computation");
         [own.sum(), metric["sum"].as_f64().expect("s")].map(|time| 1e9 * time)
     }
