@@ -35,7 +35,7 @@ pub fn differences(report: &Report) -> Vec<String> {
     let listed: f64 = roots.map(|root| root.severity_s).sum();
     let sum = listed + unlisted + untraced;
     must("listed, unlisted and untraced", (sum, all), 0.0);
-    let by_activity = report.waiting_by_activity.values().sum();
+    let by_activity = report.waiting_by_activity_s.values().sum();
     must("by activity", (by_activity, all), 0.0);
     for root in &report.root_causes {
         let parts = root.direct_s + root.indirect_s;
@@ -80,7 +80,7 @@ mod tests {
             {"activity": "computation", "location": {}, "ranks": [], "direct_s": 0.25, "indirect_s": 0.125, "severity_s": 0.375},
             {"activity": "latency", "location": {}, "ranks": [], "direct_s": 0.125, "indirect_s": 0, "severity_s": 0.125}],
         "unlisted_s": 0.0625, "untraced_s": 0.1875,
-        "waiting_by_activity": {"computation": 0.4375, "latency": 0.125, "untraced": 0.1875},
+        "waiting_by_activity_s": {"computation": 0.4375, "latency": 0.125, "untraced": 0.1875},
         "wait_classes": {"late_sender": {"direct_s": 0.4375, "indirect_s": 0.1875, "untraced_s": 0.125,
                                          "propagating_s": 0.3125, "terminal_s": 0.4375}},
         "delay_costs": {"late_sender": {"short_s": 0.3125, "long_s": 0.125}}}"#;

@@ -2,6 +2,7 @@
 
 pub use crate::folders::scratch;
 pub use crate::report::difference;
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -55,17 +56,27 @@ enum Needs {
     Nothing,
 }
 
+thread_local! {
+    /// How many of these this test has.
+    static HELD: Cell<u32> = const { Cell::new(0) };
+}
+
 impl Machine {
     /// Waits for it.
     fn take(scratch: &Path, needs: Needs) -> Machine {
         let file = |name| File::create(scratch.join(name)).expect("a lock file");
         let (lock, queue) = (file("lock"), file("queue"));
+        HELD.set(HELD.get() + 1);
         let machine = Machine { lock, queue, needs };
         machine.share(needs != Needs::Everything);
         machine
     }
 
     fn share(&self, with_others: bool) {
+        assert!(
+            with_others || HELD.get() <= 1,
+            "a test that shares the machine with another one of its own waits for itself"
+        );
         let how = if with_others {
             libc::LOCK_SH
         } else {
@@ -94,6 +105,12 @@ impl Machine {
         let result = what();
         self.pause();
         result
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        HELD.set(HELD.get().saturating_sub(1));
     }
 }
 

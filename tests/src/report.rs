@@ -29,7 +29,7 @@ pub struct Report {
     pub unlisted_s: Option<f64>,
     /// All waiting by the activity that started it.
     #[serde(default)]
-    pub waiting_by_activity: BTreeMap<String, f64>,
+    pub waiting_by_activity_s: BTreeMap<String, f64>,
     /// Waits by class.
     #[serde(default)]
     pub wait_classes: BTreeMap<String, WaitClass>,

@@ -64,7 +64,7 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
         root_causes: None,
         untraced_s: None,
         unlisted_s: None,
-        waiting_by_activity: Default::default(),
+        waiting_by_activity_s: Default::default(),
         wait_classes: Default::default(),
         delay_costs: Default::default(),
         critical_path: None,

@@ -102,7 +102,7 @@ fn check_roots(machine: &Machine, report: &Report, as_whole: bool) -> Result<(),
     let untraced = ns(report.untraced_s.expect("known"));
     prop_assert!(untraced < 64.0, "untraced: {untraced}");
     let unlisted = ns(report.unlisted_s.expect("known"));
-    let by_activity = report.waiting_by_activity.values().copied();
+    let by_activity = report.waiting_by_activity_s.values().copied();
     near(by_activity.sum(), waiting, "by activity")?;
     // Each row is rounded.
     let lost = waiting - (listed + unlisted + untraced);

@@ -86,7 +86,7 @@ pub struct Report {
     /// All waiting by the activity of its root cause, listed or not, all ranks; `untraced` is what nobody is known to
     /// have started. Absent if root causes were not searched.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub waiting_by_activity: BTreeMap<String, f64>,
+    pub waiting_by_activity_s: BTreeMap<String, f64>,
     /// By class of waits: what they come from, and what comes of them; absent with root causes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wait_classes: BTreeMap<String, WaitClass>,

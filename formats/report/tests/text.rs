@@ -337,7 +337,7 @@ fn what_gains_nothing_is_said_to() {
 fn all_waiting_is_told_by_what_started_it() {
     let mut report = example();
     assert!(!words(&report).contains("Of all waiting"));
-    report.waiting_by_activity = [
+    report.waiting_by_activity_s = [
         ("call", 0.5),
         ("computation", 6.0),
         ("io", 1e-6),

@@ -298,7 +298,7 @@ pub fn build(
         root_causes: is_searched.then_some(traced.rows),
         untraced_s: is_searched.then_some(traced.untraced_s),
         unlisted_s: is_searched.then_some(traced.unlisted_s),
-        waiting_by_activity: traced.by_activity,
+        waiting_by_activity_s: traced.by_activity,
         wait_classes,
         delay_costs,
         critical_path: is_searched.then_some(critical_path),

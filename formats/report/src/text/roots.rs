@@ -209,9 +209,9 @@ pub(crate) fn try_it(root: &RootCause) -> &'static str {
 /// All waiting by the activity that started it, the largest part first; what is less than a thousandth of it
 /// is left out.
 pub(crate) fn started_by(report: &Report) -> Option<String> {
-    let all: f64 = report.waiting_by_activity.values().sum();
+    let all: f64 = report.waiting_by_activity_s.values().sum();
     let mut parts: Vec<(f64, &str)> = report
-        .waiting_by_activity
+        .waiting_by_activity_s
         .iter()
         .map(|(activity, time)| (crate::percent(*time, all), activity.as_str()))
         .filter(|(share, _)| *share >= 0.1)
