@@ -181,19 +181,8 @@ impl Location {
             size: bytes.get().len() as u64,
             definitions: Definitions::of_file(bytes.get().len()),
             bytes,
-            begin: 0,
             header,
-            chunks: Vec::new(),
-            profile: Vec::new(),
-            regions: Vec::new(),
-            clock: Vec::new(),
-            end: None,
-            open_call: None,
-            is_outside: false,
-            damage: Vec::new(),
-            verdicts: OnceLock::new(),
-            used: 0,
-            within: None,
+            ..Location::empty()
         };
         location.walk();
         location.definitions.shrink();
