@@ -143,7 +143,7 @@ fn a_chain_has_the_numbers_of_scalasca() {
 }
 
 /// Programs of messages and blocking collectives; and some with waits that Scalasca does not know.
-const PROGRAMS: [&str; 14] = [
+const PROGRAMS: [&str; 15] = [
     "late_broadcast.c",
     "late_receiver_isend_wait.c",
     "late_receiver_rendezvous.c",
@@ -151,6 +151,7 @@ const PROGRAMS: [&str; 14] = [
     "late_sender_irecv_wait.c",
     "late_sender_persistent.c",
     "late_sender_probe.c",
+    "late_sender_sendrecv_ring.c",
     "late_sender_waitall.c",
     "neighborhood_collectives.c",
     "root_cause_testany.c",

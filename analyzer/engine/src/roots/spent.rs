@@ -186,6 +186,13 @@ impl Sums {
         self.begin_at(left.saturating_add(after - call.transfer), call);
     }
 
+    /// In the rules of Scalasca a wait after the meeting is taken off the whole time of its call's
+    /// path since then, also if it began before: what is `time` longer than the call was since, ns, is taken off
+    /// later calls there.
+    pub fn owe(&mut self, activity: u32, time: i64) {
+        self.times[activity as usize] += time.max(0);
+    }
+
     #[inline]
     fn of(&self, activity: u32) -> i64 {
         self.times.get(activity as usize).copied().unwrap_or(0)

@@ -174,6 +174,10 @@ impl Walker<'_> {
                     true => sums.begin_before_wait(met.left, after, call),
                     false => sums.begin_at(met.left, call),
                 }
+                if !self.folds && met.is_sent {
+                    let since = call.leave.saturating_sub(met.left).max(0);
+                    sums.owe(call.number, after.saturating_sub(since));
+                }
                 sums.later = later;
             }
             let met = of_group.filter(|_| self.met_group).map(|row| row.group);
