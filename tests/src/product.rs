@@ -32,6 +32,8 @@ pub struct Bench {
     pub mpi: Mpi,
     /// Numbers of agents in [`Bench::analyze_all`].
     pub agents: &'static [u32],
+    /// How long an analysis may take.
+    pub limit: Duration,
     /// Empty at the start of the test; removed at its end if it passed.
     pub dir: PathBuf,
     machine: Machine,
@@ -176,6 +178,7 @@ impl Bench {
         // It names the collector for the tested MPI. The command is the same for all.
         let library = Some("LAGGARD_LIB").filter(|_| mpi == Mpi::chosen());
         Bench {
+            limit: TIMEOUT,
             library: built(library, mpi.product(), "liblaggard.so"),
             command: built(Some("LAGGARD_BIN"), "release", "laggard"),
             mpi,
@@ -293,7 +296,11 @@ impl Bench {
         command.current_dir(&self.dir);
         clean_environment(command);
         self.machine.pause();
-        process::run(command, TIMEOUT, &self.path(&format!("analyze-{agents}")))
+        process::run(
+            command,
+            self.limit,
+            &self.path(&format!("analyze-{agents}")),
+        )
     }
 
     /// The calls of a trace directory, as text.

@@ -303,6 +303,19 @@ fn a_processor_that_others_have_makes_a_call_longer() {
     }
 }
 
+/// Each look is too short to be looked at by itself. Whom looks in vain wait for nobody knows; of the rest, as much is
+/// without a processor.
+#[test]
+fn looks_that_give_the_processor_away_are_without_it() {
+    let run = in_calls("looks", "MPI_Iprobe");
+    let (off, looked) = (run.said("off"), run.said("looked"));
+    near(run.ns("inside_preempted"), off);
+    assert!(run.ns("inside_blocked") < 0.1 * off);
+    let [without, with] =
+        ["preempted", "call"].map(|what| run.started_in(what, "MPI_Iprobe", "severity_s"));
+    near(without / (without + with), off / looked);
+}
+
 /// Rank 0 is off its processor in waits, too: that is not what makes its calls longer.
 #[test]
 fn a_wait_without_a_processor_is_a_wait() {

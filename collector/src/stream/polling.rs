@@ -69,11 +69,15 @@ impl Stream {
     #[cold]
     #[inline(never)]
     pub(super) fn flush_polling(&mut self, next: Option<u64>) {
-        let p = std::mem::take(&mut self.polling);
-        if p.count == 0 || !self.records {
+        let mut p = std::mem::take(&mut self.polling);
+        if p.count == 0 {
             return;
         }
-        self.stretches.end_looks();
+        p.during
+            .add(&self.stretches.end_looks(p.inside, p.leave - p.enter));
+        if !self.records {
+            return;
+        }
         self.recorded += u64::from(p.count);
         let gap = next.map_or(0, |next| next.saturating_sub(p.leave));
         // Sleep between looks is told with the look before it.

@@ -2,7 +2,8 @@
 //!
 //! Reading that takes as long as several calls. So it is read at the end of long stretches and of long
 //! calls alone; what is between two readings beside a stretch or a long call counts as time on the
-//! processor's side of the doubt.
+//! processor's side of the doubt. Looks that find nothing, one after the other, are as one long call: each may
+//! give the processor to another thread, for too short a time to be looked at by itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -94,9 +95,11 @@ pub struct Stretches {
     least: u64,
     /// When `used` was read.
     read: u64,
-    /// Shortest call at whose end it is read; else after `oldest`.
+    /// Shortest call at whose end it is read; else after `oldest`, which is `rarely` but in looks that find
+    /// nothing.
     call: u64,
     oldest: u64,
+    rarely: u64,
     /// Whether `beside` or `inside` has something.
     pub pending: u32,
     used: Used,
@@ -110,6 +113,8 @@ pub struct Stretches {
     beside: Beside,
     /// The same of the call that returned last, if it was long: with its enter and leave.
     inside: (Beside, (u64, u64)),
+    /// When looks began that find nothing, and what they were until the last reading.
+    looks: Option<(u64, Beside)>,
     /// The thread's clock of time on its processor, and its time at the begin, ns.
     own: Option<(libc::clockid_t, u64)>,
     /// Shortest stretch that is looked at as a rule, and after a look that found nothing.
@@ -145,6 +150,7 @@ impl Stretches {
             read: 0,
             call: u64::MAX,
             oldest: u64::MAX,
+            rarely: u64::MAX,
             pending: 0,
             used: Used::default(),
             off: 0,
@@ -152,6 +158,7 @@ impl Stretches {
             delayed: clock::ticks(DELAYED),
             beside: Beside::default(),
             inside: Default::default(),
+            looks: None,
             own: None,
             usual: [u64::MAX, least],
             fresh: oldest,
@@ -184,7 +191,8 @@ impl Stretches {
             };
             (stretches.least, stretches.call) = (usual, usual);
             stretches.usual[0] = usual;
-            stretches.oldest = oldest.max(usual);
+            stretches.rarely = oldest.max(usual);
+            stretches.oldest = stretches.rarely;
         }
         stretches.left = clock::now();
         if let Some(born) = born {
@@ -201,6 +209,7 @@ impl Stretches {
 
     /// A call at whose end the last reading is older than this counts as a long one, whatever is told.
     pub fn end_by_the_time(&mut self, oldest: u64) {
+        self.rarely = self.rarely.min(oldest);
         self.oldest = self.oldest.min(oldest);
     }
 
@@ -225,11 +234,21 @@ impl Stretches {
             let now = clock::now();
             self.read_again(now, now);
         }
+        if self.tells {
+            self.oldest = self.rarely.min(self.call);
+            self.looks = Some((enter, Beside::default()));
+        }
     }
 
-    /// Such looks are over.
-    pub fn end_looks(&mut self) {
+    /// Such looks are over, which were `inside` their calls for a part of all the time. Returns what that was
+    /// beside work, until the last reading.
+    pub fn end_looks(&mut self, inside: u64, all: u64) -> Beside {
         self.least = self.usual[0];
+        self.oldest = self.rarely;
+        let looks = self.looks.take();
+        looks.map_or(Beside::default(), |(_, looks)| {
+            parts(&looks, inside, all)[0]
+        })
     }
 
     /// Whether a stretch that ends now must be looked at.
@@ -337,13 +356,23 @@ impl Stretches {
 
     /// The same after a call with these times, at whose end the use of the processor is to be read.
     pub fn begin_after(&mut self, enter: u64, leave: u64) {
-        if !self.tells || leave.wrapping_sub(enter) < self.call {
+        if !self.tells {
             self.begin();
             return;
         }
-        let mut inside = self.read_again(enter, leave);
+        let is_long = leave.wrapping_sub(enter) >= self.call;
+        let since = match self.looks {
+            _ if is_long => enter,
+            Some((begun, _)) => begun.max(self.read),
+            None => leave,
+        };
+        let mut inside = self.read_again(since, leave);
         inside.counted = Counts::default();
-        if inside != Beside::default() {
+        if !is_long {
+            if let Some((_, looks)) = &mut self.looks {
+                looks.add(&inside);
+            }
+        } else if inside != Beside::default() {
             self.inside = (inside, (enter, leave));
             self.pending = 1;
         }

@@ -1,6 +1,7 @@
 /* What rank 0 does in reductions, by the first argument: in the program's function for them it works, sleeps, touches
  * new memory, or has its processor taken by another thread, also after it waited; or it only waits while another
- * thread has its processor. At the end it says how much of it was what without the waiting, ns. */
+ * thread has its processor. Or it looks for what nobody sends before them, and gives its processor to another thread at each
+ * look. At the end it says how much of it was what without the waiting, ns. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
@@ -13,12 +14,13 @@
 #include <time.h>
 
 enum { ROUNDS = 20, BYTES = 4 << 20 };
-static const double PART = 20e6; /* ns */
+static const double PART = 20e6, SHORT = 5e3; /* ns */
 
 static atomic_int is_over, is_wanted;
+static int is_short;
 static int rank;
 static const char *what;
-static double off, kernel;
+static double off, kernel, looked;
 
 static double clock_ns(clockid_t clock)
 {
@@ -44,6 +46,11 @@ static void *compete(void *unused)
         struct timespec pause = {.tv_nsec = 200000};
         if (!is_wanted)
             nanosleep(&pause, NULL);
+        else if (is_short) {
+            for (double until = wall() + SHORT; wall() < until;)
+                ;
+            sched_yield();
+        }
     }
     return unused;
 }
@@ -54,6 +61,20 @@ static void share(double ns)
     is_wanted = 1;
     for (double since = wall() - processor(); wall() - processor() - since < ns;)
         ;
+    is_wanted = 0;
+}
+
+/* The same in looks: the library gives the processor away in each. */
+static void look(double ns)
+{
+    int found = 0;
+    is_wanted = 1;
+    double begin = wall(), since = begin - processor();
+    while (wall() - processor() - since < ns)
+        for (int n = 0; n < 16; n++)
+            MPI_Iprobe(1, 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    off += wall() - processor() - since;
+    looked += wall() - begin;
     is_wanted = 0;
 }
 
@@ -105,7 +126,8 @@ int main(int argc, char **argv)
     MPI_Op_create(reduce, 1, &op);
     what = argv[1];
     int waits = strcmp(what, "waits") == 0 || strcmp(what, "waited") == 0;
-    int is_shared = rank == 0 && (waits || strcmp(what, "shared") == 0);
+    is_short = strcmp(what, "looks") == 0;
+    int is_shared = rank == 0 && (waits || is_short || strcmp(what, "shared") == 0);
     if (is_shared) {
         cpu_set_t set;
         CPU_ZERO(&set);
@@ -124,6 +146,8 @@ int main(int argc, char **argv)
             if (rank == 1)
                 work(PART / 2);
         }
+        if (is_short && rank == 0)
+            look(PART);
         time = rank == 0 ? 0 : wall();
         MPI_Reduce(&time, &sum, 1, MPI_DOUBLE, op, 0, MPI_COMM_WORLD);
         is_wanted = 0;
@@ -133,7 +157,7 @@ int main(int argc, char **argv)
     if (is_shared)
         pthread_join(other, NULL);
     if (rank == 0)
-        printf("{\"off\": %.0f, \"kernel\": %.0f}\n", off, kernel);
+        printf("{\"off\": %.0f, \"kernel\": %.0f, \"looked\": %.0f}\n", off, kernel, looked);
     MPI_Op_free(&op);
     MPI_Finalize();
     return 0;

@@ -1,6 +1,7 @@
 //! A browser looks at all views of programs of other kinds than the small ones beside.
 
 use std::process::Command;
+use std::time::Duration;
 
 use laggard_generator::{Length, Program, Settings, generate};
 use laggard_tests::mpi::Mpi;
@@ -64,7 +65,8 @@ fn threads_of_ranks() {
 fn thousands_of_ranks() {
     let asked = std::env::var("LAGGARD_TEST_SERVE_CALLS").ok();
     let calls: u64 = asked.and_then(|n| n.parse().ok()).unwrap_or(200_000);
-    let bench = Bench::beside("serve-4096");
+    let mut bench = Bench::beside("serve-4096");
+    bench.limit += Duration::from_micros(4 * calls);
     let settings = Settings {
         faults: vec!["slow-rank=1365:50".parse().expect("a fault")],
         ..Settings::new(Program::Halo2d, 4096, Length::Calls(calls))

@@ -550,7 +550,8 @@ fn tells(row: &Row) -> [bool; INSIDE.len()] {
     let call = calls::call(row.operation);
     let waits = call.is_some_and(|call| call.is_threads()) || row.class == TimeClass::Io;
     let is_apart = call.is_none_or(|call| call.shape.is_apart());
-    INSIDE.map(|kind| !is_apart && !row.looks && (kind == Kind::Preempted || !waits))
+    // Who looks and finds nothing waits for somebody, but never for a processor.
+    INSIDE.map(|kind| !is_apart && (kind == Kind::Preempted || !waits && !row.looks))
 }
 
 fn meets(row: &Row) -> bool {
