@@ -218,8 +218,10 @@ impl Follow {
         if is_told || pace.is_over(known.running == 0, has_all) {
             return Step::Last;
         }
-        match pace.next(known.seen.stands()) {
-            Step::Analyze if self.is_beyond(share) => Step::Open,
+        let stands = known.seen.stands();
+        match pace.next(stands) {
+            // Who waits for whom is told of a program that hangs, however long that takes.
+            Step::Analyze if self.is_beyond(share) && !stands => Step::Open,
             step => step,
         }
     }
