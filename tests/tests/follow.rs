@@ -289,17 +289,17 @@ fn an_agent_that_dies_while_it_follows_is_told() {
 
 #[test]
 fn a_hang_is_told_while_it_hangs() {
-    hang_is_told(&[]);
+    hang_is_told("follow-hangs", &[]);
 }
 
 #[test]
 fn a_hang_is_told_beyond_a_limit() {
-    hang_is_told(&["--follow-mb", "0"]);
+    hang_is_told("follow-hangs-limit", &["--follow-mb", "0"]);
 }
 
 #[track_caller]
-fn hang_is_told(options: &[&str]) {
-    let running = Running::new("follow-hangs", "hangs");
+fn hang_is_told(test: &str, options: &[&str]) {
+    let running = Running::new(test, "hangs");
     let (_served, mut client) = running.follow(options);
     until(&mut client, |news| news["runs"] == true);
     running.tell();
