@@ -41,9 +41,10 @@ pub struct Bench {
 
 /// Tests take turns on the machine, so that no test disturbs another one's program.
 struct Machine {
-    lock: File,
-    /// Tests that wait for the lock hold this one, so that none gets the lock twice in a row.
-    queue: File,
+    /// All tests share it; one that needs the machine to itself does not.
+    all: Turn,
+    /// Tests share it that run programs beside others; one that records does not.
+    recordings: Turn,
     needs: Needs,
 }
 
@@ -52,10 +53,36 @@ struct Machine {
 enum Needs {
     /// All that it does.
     Everything,
-    /// Recordings.
+    /// Recordings. What else it does only takes time that recordings leave.
     Recordings,
     /// Nothing.
     Nothing,
+}
+
+/// A lock that many share, or one has.
+struct Turn {
+    lock: File,
+    /// Tests that wait for the lock hold this one, so that none gets the lock twice in a row.
+    queue: File,
+}
+
+impl Turn {
+    fn of(scratch: &Path, name: &str) -> Turn {
+        let file = |name: &str| File::create(scratch.join(name)).expect("a lock file");
+        let (lock, queue) = (file(name), file(&format!("{name}-queue")));
+        Turn { lock, queue }
+    }
+
+    fn wait(&self, how: libc::c_int) {
+        self.leave();
+        flock(&self.queue, libc::LOCK_EX);
+        flock(&self.lock, how);
+        flock(&self.queue, libc::LOCK_UN);
+    }
+
+    fn leave(&self) {
+        flock(&self.lock, libc::LOCK_UN);
+    }
 }
 
 thread_local! {
@@ -63,37 +90,59 @@ thread_local! {
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
+/// From now on this thread, and what it starts, has the time that others leave, or not. Returns whether it
+/// has: not all users may take that back.
+fn only_what_is_left(is_so: bool) -> bool {
+    // SAFETY: never fails.
+    if unsafe { libc::geteuid() } != 0 {
+        return false;
+    }
+    let policy = if is_so {
+        libc::SCHED_IDLE
+    } else {
+        libc::SCHED_OTHER
+    };
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: about this thread; `none` outlives the call.
+    let is_set = unsafe { libc::sched_setscheduler(0, policy, &none) } == 0;
+    is_so && is_set
+}
+
 impl Machine {
     /// Waits for it.
     fn take(scratch: &Path, needs: Needs) -> Machine {
-        let file = |name| File::create(scratch.join(name)).expect("a lock file");
-        let (lock, queue) = (file("lock"), file("queue"));
         HELD.set(HELD.get() + 1);
-        let machine = Machine { lock, queue, needs };
-        machine.share(needs != Needs::Everything);
+        let machine = Machine {
+            all: Turn::of(scratch, "machine"),
+            recordings: Turn::of(scratch, "recordings"),
+            needs,
+        };
+        machine.turn(needs == Needs::Everything);
         machine
     }
 
-    fn share(&self, with_others: bool) {
+    /// The next step of the test, maybe `alone`.
+    fn turn(&self, alone: bool) {
         assert!(
-            with_others || HELD.get() <= 1,
+            !alone || HELD.get() <= 1,
             "a test that shares the machine with another one of its own waits for itself"
         );
-        let how = if with_others {
-            libc::LOCK_SH
-        } else {
-            libc::LOCK_EX
+        let how = |is_alone| match is_alone {
+            true => libc::LOCK_EX,
+            false => libc::LOCK_SH,
         };
-        flock(&self.lock, libc::LOCK_UN);
-        flock(&self.queue, libc::LOCK_EX);
-        flock(&self.lock, how);
-        flock(&self.queue, libc::LOCK_UN);
+        self.recordings.leave();
+        self.all.wait(how(alone && self.needs == Needs::Everything));
+        let is_left = only_what_is_left(self.needs == Needs::Recordings && !alone);
+        if !is_left {
+            self.recordings.wait(how(alone));
+        }
     }
 
     /// Lets a test that waits for a recording go first.
     fn pause(&self) {
         if self.needs != Needs::Everything {
-            self.share(true);
+            self.turn(false);
         }
     }
 
@@ -101,7 +150,7 @@ impl Machine {
     fn record<T>(&self, what: impl FnOnce() -> T) -> T {
         match self.needs {
             Needs::Everything => {}
-            Needs::Recordings => self.share(false),
+            Needs::Recordings => self.turn(true),
             Needs::Nothing => self.pause(),
         }
         let result = what();
@@ -113,6 +162,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         HELD.set(HELD.get().saturating_sub(1));
+        only_what_is_left(false);
     }
 }
 

@@ -39,10 +39,18 @@ fn recorded_as(test: &str, scene: &str, files: &str) -> (Bench, PathBuf) {
 
 /// Details of the report's anomalies of this kind, without times.
 fn said(bench: &Bench, trace: &Path, id: &str) -> Vec<String> {
+    let [rows] = all_said(bench, trace, [id]);
+    rows
+}
+
+/// The same of several kinds.
+fn all_said<const N: usize>(bench: &Bench, trace: &Path, ids: [&str; N]) -> [Vec<String>; N] {
     let report = bench.analyze_agreed(trace);
     let report = Report::parse(&report).expect("a report of the promised shape");
-    let rows = report.anomalies.iter().filter(|row| row.id == id);
-    rows.map(|row| without_times(&row.detail)).collect()
+    ids.map(|id| {
+        let rows = report.anomalies.iter().filter(|row| row.id == id);
+        rows.map(|row| without_times(&row.detail)).collect()
+    })
 }
 
 /// Takes out `, since 0.301 s` and `, so for at least 1.2 ms`.
@@ -160,11 +168,11 @@ fn a_message_may_wait_for_a_collective() {
 fn who_does_not_hang_is_in_no_deadlock() {
     for scene in ["computes", "exchanges", "ends"] {
         let (bench, trace) = recorded(scene, "location");
-        assert_eq!(said(&bench, &trace, "deadlock"), [""; 0], "{scene}");
-        let hangs = said(&bench, &trace, "cut_off_in");
+        let [deadlocks, hangs, after] =
+            all_said(&bench, &trace, ["deadlock", "cut_off_in", "cut_off_after"]);
+        assert_eq!(deadlocks, [""; 0], "{scene}");
         let exchanges = |row: &String| scene == "exchanges" && row.contains("MPI_Sendrecv at ");
         assert!(hangs.iter().all(exchanges), "{scene}: {hangs:?}");
-        let after = said(&bench, &trace, "cut_off_after");
         let is_in_none = |row: &String| row.contains(" was cut off in no call");
         assert!(after.iter().all(is_in_none), "{scene}: {after:?}");
         assert!(scene != "computes" || !after.is_empty());
