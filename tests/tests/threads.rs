@@ -115,6 +115,19 @@ fn a_critical_section_is_entered_in_turns() {
     });
 }
 
+/// The end of a region is the end of the section: the runtime returns to what called the region's function.
+#[test]
+fn a_critical_section_may_be_the_last_of_a_region() {
+    until_right("last", |_| {
+        let run = Run::of("last.c", 1, "2");
+        run.loses("wait_at_critical", ROUNDS * 0.020)?;
+        let cause = &run.finding("wait_at_critical")["causes"][0];
+        check(cause["operation"] == "omp_critical_end", cause)?;
+        let function = cause["location"]["function"].as_str().unwrap_or_default();
+        check(function.starts_with("in_turns"), cause)
+    });
+}
+
 /// Threads wait for their turns in an ordered loop, with both runtimes of OpenMP.
 #[test]
 fn ordered_regions_are_gone_through_in_turns() {

@@ -9,6 +9,9 @@ use crate::lookup;
 /// which tell of their waits otherwise, and of MPI libraries. Begin and end.
 static LEFT_OUT: [[AtomicUsize; 2]; 256] = [const { [const { AtomicUsize::new(0) }; 2] }; 256];
 
+/// The collector: begin and end.
+static OWN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
 /// File name prefixes of such libraries.
 const LIBRARIES: [&str; 13] = [
     "liblaggard",
@@ -71,6 +74,10 @@ unsafe extern "C" fn visit(
             .iter()
             .any(|prefix| name.starts_with(prefix.as_bytes()));
         let has_malloc = (start..end).contains(&found.malloc) && !name.starts_with(b"libc.so");
+        if (start..end).contains(&(leave_out as *const () as usize)) {
+            OWN[0].store(start, Ordering::Relaxed);
+            OWN[1].store(end, Ordering::Relaxed);
+        }
         if is_library || has_malloc {
             let Some([first, last]) = LEFT_OUT.get(found.count) else {
                 return 1;
@@ -81,6 +88,12 @@ unsafe extern "C" fn visit(
         }
     }
     0
+}
+
+/// Whether this is an address of the collector.
+pub fn is_own(address: u64) -> bool {
+    let [first, last] = [0, 1].map(|at| OWN[at].load(Ordering::Relaxed));
+    (first..last).contains(&(address as usize))
 }
 
 /// Whether the caller at this address is left out.

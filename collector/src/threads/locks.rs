@@ -14,7 +14,7 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::left_out::{is_left_out, leave_out};
-use super::{Place, Waiter, What, is_paused, is_recorded, ompt};
+use super::{Place, Waiter, What, is_paused, is_recorded, ompt, team};
 use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::next::{Next, Target};
@@ -155,10 +155,7 @@ impl Wait {
         (number, key): (u16, u64),
         become_location: bool,
     ) -> Option<Wait> {
-        let is_told = !matches!(place, Place::Call(_));
-        if !is_told && is_left_out(site.ra) {
-            return None;
-        }
+        let place = told(site, place)?;
         let wait = kept(|| {
             let waiter = waiter(site, become_location)?;
             let mut call = Call::over(waiter.thread, site, number, (0, 0));
@@ -218,6 +215,14 @@ impl Wait {
     }
 }
 
+/// The place of a record; `None` if its caller is left out.
+fn told(site: CallSite, place: Place) -> Option<Place> {
+    match place {
+        Place::Call(_) if is_left_out(site.ra) => team::ended_in(site).map(Place::Code),
+        place => Some(place),
+    }
+}
+
 fn what(place: Place, number: u16, key: u64) -> What {
     What {
         number,
@@ -248,10 +253,9 @@ pub fn is_awaited(key: u64) -> bool {
 #[cold]
 pub fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64) {
     let leave = clock::now();
-    let is_told = !matches!(place, Place::Call(_));
-    if !is_told && is_left_out(site.ra) {
+    let Some(place) = told(site, place) else {
         return;
-    }
+    };
     kept(|| {
         if let Some(waiter) = waiter(site, true) {
             waiter.enter(|_, _| ());

@@ -16,6 +16,7 @@ use laggard_trace::calls::number;
 
 use super::births::born;
 use super::gomp::{Part, runtime};
+use super::left_out::is_own;
 use super::{Place, Waiter, What, is_paused, ompt, signals};
 use crate::clock;
 use crate::stream::Stream;
@@ -125,6 +126,8 @@ pub struct Membership {
     depth: usize,
     /// Where it called a function that forks, until the runtime says that it does; 0 = nowhere.
     called_from: u64,
+    /// Function of the region that it is in; 0 if it is in none.
+    function: u64,
     /// The team that it has forked last, and when, ticks.
     forked: (u64, u64),
     /// When it began to wait in a meeting or for tasks, ticks; 0 = it does not wait.
@@ -383,11 +386,14 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
         let Part { function, data, .. } = (*region).part;
         if *slot() == (*region).forker {
             forker(&mut *region);
-            function(data);
             let waiter = Waiter {
                 thread: (*region).forker,
                 site,
             };
+            let membership = waiter.membership();
+            let outer = std::mem::replace(&mut membership.function, function as usize as u64);
+            function(data);
+            waiter.membership().function = outer;
             (*region).ended = waiter.enter(|membership, now| membership.met = now);
             return;
         }
@@ -400,7 +406,9 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
             return ends_unknown(site);
         };
         arrive(&waiter, &team, function as usize as u64);
+        waiter.membership().function = function as usize as u64;
         function(data);
+        waiter.membership().function = 0;
         waiter.enter(|membership, now| {
             membership.done = Some(Done {
                 team: membership.team,
@@ -483,6 +491,16 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
 #[inline(always)]
 pub fn in_team(site: CallSite) -> Option<Waiter> {
     Waiter::goes_on(site).filter(|waiter| waiter.membership().team.size > 1)
+}
+
+/// The function of a region that ended by a call from this site: compilers make it a jump, and that call
+/// returns to what began the function, here.
+pub fn ended_in(site: CallSite) -> Option<u64> {
+    if !is_own(site.ra) {
+        return None;
+    }
+    let function = Waiter::goes_on(site)?.membership().function;
+    (function != 0).then_some(function)
 }
 
 /// Where the calling thread has called the function that forks a team now, if that is known.
