@@ -108,7 +108,8 @@ fn a_browser_looks_around() {
     let sums = browser.value("document.getElementById('profile').textContent");
     assert!(sums.as_str().expect("text").contains("MPI_Ssend"));
     browser.value(
-        "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '+', bubbles: true}))",
+        "document.querySelector('#findings tr[tabindex]').dispatchEvent(\
+            new KeyboardEvent('keydown', {key: '+', bubbles: true}))",
     );
     settle(&mut browser);
     assert!(

@@ -165,6 +165,16 @@ impl Share {
         &self.events.placed[at]
     }
 
+    /// The first and the last location of ranks from `first` to `last`; of ranks without trace, one beside them.
+    pub fn of_ranks(&self, first: u32, last: u32) -> (usize, usize) {
+        let placed = &self.events.placed;
+        let begin = placed.partition_point(|one| one.rank < first);
+        let end = placed.partition_point(|one| one.rank <= last);
+        let most = placed.len().saturating_sub(1);
+        let begin = begin.min(most);
+        (begin, end.saturating_sub(1).max(begin))
+    }
+
     /// Its name: the rank, and the thread if it is another one than the first.
     pub fn label(&self, at: usize) -> String {
         let placed = self.placed(at);

@@ -76,7 +76,7 @@ async function start() {
   element("out").addEventListener("click", keys["-"]);
   element("all").addEventListener("click", keys[0]);
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("select, input, tr")) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("select, input")) return;
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();

@@ -80,7 +80,8 @@ function choose(answer, row, column) {
   if (answer.hosts) return;
   const [[from, fromLast], [to, toLast]] = [answer.rows[row], answer.columns[column]];
   if (from === fromLast && to === toLast) {
-    if (run.locations > Math.max(from, to)) change({ first: Math.min(from, to), last: Math.max(from, to) });
+    const [one, other] = [answer.row_locations[row], answer.column_locations[column]];
+    change({ first: Math.min(one[0], other[0]), last: Math.max(one[1], other[1]) });
     return;
   }
   part = { from, from_last: fromLast, to, to_last: toLast };

@@ -34,10 +34,10 @@ export function fill(id, columns, rows, go = null) {
 
 const percent = (of) => `${Number(of.toPrecision(2))} %`;
 
-/** Looks at some ranks around one of them. */
-function around(rank) {
+/** Looks at some locations around one of them. */
+function around(location) {
   const count = Math.min(LANES, run.locations);
-  const first = Math.min(Math.max(0, rank - 1), run.locations - count);
+  const first = Math.min(Math.max(0, location - 1), run.locations - count);
   return { first, last: first + count - 1 };
 }
 
@@ -57,7 +57,7 @@ export function showFound(overview) {
     change({
       from: row.worst.start_s - 2 * long,
       until: row.worst.end_s + long,
-      ...around(Math.min(row.worst.rank, row.late_rank ?? row.worst.rank)),
+      ...around(Math.min(row.worst.location, row.late_location ?? row.worst.location)),
       call: null,
     });
   });
@@ -66,7 +66,7 @@ export function showFound(overview) {
     ["Share", (row) => percent(row.percent), true],
     ["", (row) => row.id],
     ["What", (row) => row.what],
-  ], overview.root_causes, (row) => change({ ...(row.rank === null ? {} : around(row.rank)), call: null }));
+  ], overview.root_causes, (row) => change({ ...(row.location === null ? {} : around(row.location)), call: null }));
 }
 
 /** Sums of what is selected. */

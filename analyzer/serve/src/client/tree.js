@@ -83,9 +83,7 @@ function draw() {
     ["Host", (row, at) => (at > 0 && shown.system[at - 1].host === row.host ? "" : row.host)],
     ["Rank", (row) => (row.first === row.last ? String(row.first) : `${row.first}–${row.last}`), true],
     [shown.system.some((row) => row.first !== row.last) ? "Mean" : "", (row) => amount(row.mean, shown.unit, most), true],
-  ], shown.system, (row) => {
-    if (row.last < run.locations) change({ first: row.first, last: row.last });
-  });
+  ], shown.system, ({ locations: [first, last] }) => change({ first, last }));
   element("tree").dataset.whole = String(whole);
   element("tree").dataset.metric = shown.metric;
 }

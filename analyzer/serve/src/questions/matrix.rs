@@ -153,6 +153,12 @@ impl Matrix {
             let labels = firsts.map(|first| (first, (first + share).min(ranks.end) - 1));
             labels.collect::<Vec<_>>()
         };
+        let locations = |ranks: Vec<(u32, u32)>| -> Vec<(usize, usize)> {
+            let ranks = ranks.into_iter();
+            ranks
+                .map(|(first, last)| share.of_ranks(first, last))
+                .collect()
+        };
         let hosts = share.events().hosts();
         let names = hosts.iter().take(LINES as usize).map(|name| short(name));
         let sums = sums.filter(|((from, to), sum)| *sum > 0.0 && *from < LINES && *to < LINES);
@@ -160,6 +166,8 @@ impl Matrix {
             "metric": self.metric,
             "rows": labels(&lines.rows),
             "columns": labels(&lines.columns),
+            "row_locations": locations(labels(&lines.rows)),
+            "column_locations": locations(labels(&lines.columns)),
             "hosts": self.hosts.then(|| names.collect::<Vec<_>>()),
             "hosts_in_run": hosts.len(),
             "exact": exact,

@@ -28,6 +28,7 @@ impl Asked for Overview {
 
     fn answer(&self, share: &Share, (): ()) -> Result<Value> {
         let report = share.report()?;
+        let location = |rank: u32| share.of_ranks(rank, rank).0;
         let findings = report.bottlenecks.iter().take(ROWS).map(|found| {
             let worst = found.worst_instance.as_ref();
             json!({
@@ -39,9 +40,10 @@ impl Asked for Overview {
                 "percent": found.percent,
                 "ranks": short(found.rank_set.as_deref().unwrap_or_default()),
                 "late_rank": found.causes.first().map(|cause| cause.rank),
+                "late_location": found.causes.first().map(|cause| location(cause.rank)),
                 "because": found.causes.first().map(|cause| short(&cause.because)),
                 "worst": worst.map(|one| json!({
-                    "rank": one.rank, "start_s": one.start_s, "end_s": one.end_s,
+                    "location": location(one.rank), "start_s": one.start_s, "end_s": one.end_s,
                 })),
                 "root_causes": found.root_causes.iter().take(3).map(|one| &one.id).collect::<Vec<_>>(),
             })
@@ -51,7 +53,7 @@ impl Asked for Overview {
                 "id": root.id,
                 "what": short(&words::root_cause(root).replace(GLUE, " ")),
                 "ranks": short(&root.rank_set),
-                "rank": root.ranks.first().map(|one| one.rank),
+                "location": root.ranks.first().map(|one| location(one.rank)),
                 "severity_s": root.severity_s,
                 "percent": root.percent,
                 "can_go": laggard_whatif::can_be_told(root),

@@ -136,10 +136,12 @@ fn system(share: &Share, tree: &CallTree, classes: Vec<f64>) -> Value {
         let first: u32 = class * count;
         let at = placed.partition_point(|one| one.rank < first);
         let host = placed.get(at).map_or("", |_| share.host(at));
+        let last = first.saturating_add(count - 1).min(last);
         json!({
             "host": short(host),
             "first": first,
-            "last": first.saturating_add(count - 1).min(last),
+            "last": last,
+            "locations": share.of_ranks(first, last),
             "mean": mean,
         })
     });
