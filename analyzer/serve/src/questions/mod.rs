@@ -220,8 +220,15 @@ fn seconds(ns: i64) -> f64 {
 
 /// A text, cut to what a line of a table shows.
 fn short(text: &str) -> String {
-    const MOST: usize = 200;
-    match text.char_indices().nth(MOST) {
+    cut(text, LONGEST)
+}
+
+/// Characters that a line of a table shows.
+const LONGEST: usize = 200;
+
+/// A text, cut to so many characters.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

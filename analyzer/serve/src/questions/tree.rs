@@ -7,11 +7,13 @@ use laggard_report::{Amount, CallNode, CallTree};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, short};
+use super::{Asked, LONGEST, cut, short};
 use crate::share::Share;
 
 /// Most nodes of the call tree: those with most of the metric.
 const NODES: usize = 500;
+/// Most bytes of all their names.
+const NAMES: usize = 40_000;
 
 /// Asks for a metric, by place in the program, and for one of these by ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -74,6 +76,7 @@ impl Asked for Tree {
             Some(json!({"name": name, "unit": unit, "whole": whole}))
         });
         let kept = largest(tree, *amount);
+        let longest = longest(kept.iter().map(|&at| &tree.nodes[at].name[..]));
         let nodes = kept.iter().map(|&at| {
             let node = &tree.nodes[at];
             let amount = amount(node).unwrap_or_default();
@@ -82,7 +85,7 @@ impl Asked for Tree {
                 at,
                 node.parent,
                 node.kind,
-                short(&node.name),
+                cut(&node.name, longest),
                 amount.inclusive,
                 amount.exclusive,
                 spread.map(|spread| json!([
@@ -108,6 +111,16 @@ impl Asked for Tree {
             "system": system(share, tree, spread.map(|spread| spread.classes).unwrap_or_default()),
         }))
     }
+}
+
+/// Characters of each name, so that all of them fit: those of templates may be long.
+fn longest<'n>(names: impl Iterator<Item = &'n str> + Clone) -> usize {
+    let bytes = |most: usize| -> usize { names.clone().map(|name| cut(name, most).len()).sum() };
+    let mut longest = LONGEST;
+    while longest > 1 && bytes(longest) > NAMES {
+        longest /= 2;
+    }
+    longest
 }
 
 /// Positions of the nodes with most of a metric, and of all above them, ascending.
@@ -146,4 +159,17 @@ fn system(share: &Share, tree: &CallTree, classes: Vec<f64>) -> Value {
         })
     });
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_names_of_a_tree_fit() {
+        let name = "a".repeat(300);
+        assert_eq!(longest([&name[..]; 100].into_iter()), LONGEST);
+        assert_eq!(longest([&name[..]; NODES].into_iter()), LONGEST / 4);
+        assert_eq!(longest(["main"; NODES].into_iter()), LONGEST);
+    }
 }
