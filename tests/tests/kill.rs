@@ -342,7 +342,7 @@ fn long_trace(bench: &Bench, seconds: &str) -> PathBuf {
 fn agents_are_killed_at_any_moment() {
     const AGENTS: u32 = 3;
     let bench = Bench::beside("kill-agents");
-    let trace = long_trace(&bench, "1.5");
+    let trace = long_trace(&bench, "0.5");
     let report = bench.path("report.json");
     let start = |n: usize| {
         let mut command = mpirun(AGENTS);
@@ -401,7 +401,7 @@ fn agents_are_killed_at_any_moment() {
 #[test]
 fn an_agent_is_stopped() {
     let bench = Bench::beside("stopped-agent");
-    let trace = long_trace(&bench, "1.5");
+    let trace = long_trace(&bench, "0.5");
     let report = bench.path("report.json");
     let start = |limit: &str| {
         let mut command = mpirun(2);
@@ -473,7 +473,7 @@ fn an_agent_is_stopped() {
 #[test]
 fn a_file_is_shortened_while_it_is_analysed() {
     let bench = Bench::beside("shortened");
-    let trace = long_trace(&bench, "1.5");
+    let trace = long_trace(&bench, "0.5");
     let mut files = locations(&trace);
     files.sort();
     let report = bench.path("report.json");
