@@ -28,3 +28,4 @@ mod traffic;
 mod untrusted;
 mod whatif;
 mod whatif_roots;
+mod while_written;

@@ -286,6 +286,11 @@ impl Bench {
         output
     }
 
+    /// Does what records in another way than [`Bench::traced`], such as `laggard run`, as the test's needs are.
+    pub fn record<T>(&self, what: impl FnOnce() -> T) -> T {
+        self.machine.record(what)
+    }
+
     /// Runs a program on this many ranks without the collector.
     pub fn plain(&self, ranks: u32, program: &[&OsStr]) -> Mpirun<'_> {
         Mpirun {
@@ -521,7 +526,7 @@ impl Mpirun<'_> {
         let is_recorded = |(key, _): &(String, String)| key == "LD_PRELOAD";
         let is_alone = self.bench.machine.needs == Needs::Everything;
         match is_alone || self.trace.is_some() || self.env.iter().any(is_recorded) {
-            true => self.bench.machine.record(|| {
+            true => self.bench.record(|| {
                 let watch = Watch::begin();
                 let outcome = run();
                 // Launchers on other hosts leave their ranks to daemons.

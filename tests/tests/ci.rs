@@ -360,7 +360,8 @@ fn examples_of_the_book_work() {
             for allowed in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
                 shell.env(allowed, "1");
             }
-            let outcome = process::run(&mut shell, TIMEOUT, &bench.path("step"));
+            let run = || process::run(&mut shell, TIMEOUT, &bench.path("step"));
+            let outcome = bench.record(run);
             // All but the last one succeed.
             assert_eq!(last, None, "{step}");
             last = (outcome.code != Some(0)).then_some(outcome.code);

@@ -105,7 +105,8 @@ fn an_installation_is_whole_and_can_be_removed() {
     recording
         .arg(launcher.get_program())
         .args(launcher.get_args());
-    let outcome = run(&bench, recording.arg(&program)).expect_success();
+    let outcome = bench.record(|| run(&bench, recording.arg(&program)));
+    let outcome = outcome.expect_success();
     assert!(outcome.stderr.contains("(2 files"), "{outcome}");
     let mut analysis = bench.mpi.mpirun(2);
     analysis.arg(&laggard).args(["analyze", "trace"]);

@@ -135,8 +135,11 @@ impl Job {
                 // Open MPI's launcher sometimes stays, even without the collector, when a process
                 // dies while it connects. Its processes may not.
                 let left = self.processes(program);
+                let doing = left.iter().map(|pid| doing(*pid));
+                let doing: Vec<String> = doing.collect();
                 self.give_up();
-                assert!(left.is_empty(), "processes that did not end: {left:?}");
+                let said = fs::read_to_string(self.log.with_extension("err"));
+                assert!(left.is_empty(), "did not end: {doing:#?}\n{said:?}");
                 eprintln!("the launcher stayed when all its processes had ended");
                 break self.launcher.wait().expect("a status");
             }
@@ -148,6 +151,15 @@ impl Job {
         };
         (status, read("out"), read("err"))
     }
+}
+
+/// What is known of a process that should have ended.
+fn doing(pid: i32) -> String {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let status = read("status");
+    let state = status.lines().find(|line| line.starts_with("State:"));
+    let waits = read("wchan");
+    format!("{pid} {} in {waits}", state.unwrap_or("gone"))
 }
 
 fn parent(pid: i32) -> Option<i32> {

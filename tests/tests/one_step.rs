@@ -20,7 +20,8 @@ fn laggard(bench: &Bench, words: &[&str]) -> Command {
 }
 
 fn outcome(bench: &Bench, command: &mut Command) -> Outcome {
-    process::run(command, TIMEOUT, &bench.path("command")).expect_orderly()
+    let run = || process::run(command, TIMEOUT, &bench.path("command"));
+    bench.record(run).expect_orderly()
 }
 
 /// The same with `-- mpirun -n 2 program`.

@@ -431,11 +431,6 @@ impl Location {
             let available = bytes.len() - at - BLOCK_HEADER;
             if header.flags & SEALED == 0 {
                 let available = (header.length as usize).min(available);
-                if header.kind == BlockKind::Definitions as u16 {
-                    self.take_open(&mut open_definitions);
-                    let start = at + BLOCK_HEADER;
-                    open_definitions = Some((at, &bytes[start..start + available]));
-                }
                 let before = (self.chunks.len(), self.damage.len());
                 self.open_block(bytes, at, &header, available);
                 fence(Acquire);
@@ -444,6 +439,11 @@ impl Location {
                     self.chunks.truncate(before.0);
                     self.damage.truncate(before.1);
                     continue;
+                }
+                if header.kind == BlockKind::Definitions as u16 {
+                    self.take_open(&mut open_definitions);
+                    let start = at + BLOCK_HEADER;
+                    open_definitions = Some((at, &bytes[start..start + available]));
                 }
                 let open = self.chunks.last().filter(|open| open.offset == at as u64);
                 used = open.map(|open| match open.count {

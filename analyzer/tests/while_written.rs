@@ -1,11 +1,13 @@
-//! A file is read without locks while it is written: what is there is complete, and stays.
+//! A file is read without locks while it is written: what is there is complete, and stays. In the end its
+//! writer cuts it to its length, whoever reads it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use laggard_comm::signals;
 use laggard_trace::{
-    DamageKind, Decoder, Definition, End, FileHeader, FileSpace, Location, LocationWriter,
-    Signature, Subject,
+    ClockPoint, DamageKind, Decoder, Definition, End, FileHeader, FileSpace, Location,
+    LocationWriter, Signature, Subject,
 };
 
 /// So many calls share a signature.
@@ -31,6 +33,9 @@ fn write(path: &Path, calls: u64) {
         let id = (n / ALIKE) as u32 + 1;
         if n % ALIKE == 0 {
             writer.define(&[signature(id)]);
+        }
+        if n % (100 * ALIKE) == 7 {
+            writer.clock(&[ClockPoint::default(); 20]);
         }
         writer.open_call().enter(10 * n + 1, 7, 0, &Subject::NONE);
         writer.push(10 * n + 1, 10 * n + 6, id);
@@ -64,6 +69,7 @@ fn calls(location: &Location) -> u64 {
 #[test]
 fn what_is_read_meanwhile_is_complete_and_stays() {
     const CALLS: u64 = 300_000;
+    signals::outlive_files();
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("rank000000.thread000.lgt");
     let is_over = AtomicBool::new(false);
