@@ -1,9 +1,11 @@
 //! Dense numbers for call paths and groups of an agent.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use laggard_trace::{Communicator, Definitions, Frame};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Key of a call path: the same in every process of the run.
@@ -12,7 +14,8 @@ pub type PathKey = [u64; 2];
 /// Values, numbered in order of their first appearance.
 #[derive(Debug)]
 pub struct Interner<K> {
-    numbers: FxHashMap<K, u32>,
+    /// By the hashes of values: their numbers. Values are kept once: there is one such list for each rank.
+    numbers: HashTable<u32>,
     /// Values by number.
     pub values: Vec<K>,
 }
@@ -20,25 +23,47 @@ pub struct Interner<K> {
 impl<K> Default for Interner<K> {
     fn default() -> Self {
         Interner {
-            numbers: FxHashMap::default(),
+            numbers: HashTable::new(),
             values: Vec::new(),
         }
     }
+}
+
+fn hash<K: Hash>(value: &K) -> u64 {
+    FxBuildHasher.hash_one(value)
 }
 
 impl<K: Hash + Eq + Copy> Interner<K> {
     /// The number of a value; adds it if it is new.
     pub fn number(&mut self, value: K) -> u32 {
         let values = &mut self.values;
-        *self.numbers.entry(value).or_insert_with(|| {
-            values.push(value);
-            values.len() as u32 - 1
-        })
+        let is_it = |&number: &u32| values[number as usize] == value;
+        let hash_of = |&number: &u32| hash(&values[number as usize]);
+        match self.numbers.entry(hash(&value), is_it, hash_of) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let number = values.len() as u32;
+                place.insert(number);
+                values.push(value);
+                number
+            }
+        }
     }
 
     /// The number of a value, if it has one.
     pub fn find(&self, value: &K) -> Option<u32> {
-        self.numbers.get(value).copied()
+        let is_it = |&number: &u32| self.values[number as usize] == *value;
+        self.numbers.find(hash(value), is_it).copied()
+    }
+}
+
+impl<K: Hash + Eq + Copy> FromIterator<K> for Interner<K> {
+    fn from_iter<I: IntoIterator<Item = K>>(values: I) -> Self {
+        let mut interner = Interner::default();
+        for value in values {
+            interner.number(value);
+        }
+        interner
     }
 }
 

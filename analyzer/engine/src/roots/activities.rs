@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::basics::ends::NONE;
-use crate::basics::intern::{PathKey, path_key};
+use crate::basics::intern::{Interner, PathKey, path_key};
 use crate::roots::counters::Numbers;
 use crate::roots::functions::Functions;
 use crate::stream::roles::Among;
@@ -196,12 +196,11 @@ pub struct Activities {
     /// Whether everything is compared as a whole.
     as_whole: bool,
     /// By number.
-    pub list: Vec<Activity>,
+    pub list: Interner<Activity>,
     /// By number: see [`Compared`].
     pub compared: Vec<Compared>,
     /// The agent's numbers of them.
     pub shared: Vec<u32>,
-    numbers: FxHashMap<Activity, u32>,
     /// By signature.
     of_call: Vec<OfCall>,
     /// By signature: the last signature before it, and the number of the computation between.
@@ -261,16 +260,16 @@ impl Activities {
 
     /// The number of an activity.
     pub fn number(&mut self, activity: Activity) -> u32 {
-        *self.numbers.entry(activity).or_insert_with(|| {
-            self.list.push(activity);
+        let number = self.list.number(activity);
+        if self.compared.len() < self.list.values.len() {
             let whole = activity.whole(self.as_whole);
             self.compared.push(match whole {
                 Some(whole) => Compared::InWhole(whole as u8),
                 None if activity.kind.is_cause() => Compared::Alone,
                 None => Compared::Never,
             });
-            self.list.len() as u32 - 1
-        })
+        }
+        number
     }
 
     /// Sums of times by activity.
@@ -475,7 +474,7 @@ impl Activities {
     /// Whether there were samples of a function in stretches that begin as this one, at any time of the run:
     /// that does not depend on slabs.
     pub fn has_in(&self, stretch: u32, function: PathKey) -> bool {
-        let activity = &self.list[stretch as usize];
+        let activity = &self.list.values[stretch as usize];
         let is_work = activity.kind == Kind::Computation && activity.is_stretch();
         is_work && self.sampled_in.contains(&(activity.begin, function))
     }
@@ -497,9 +496,8 @@ impl Activities {
 
 /// The activities of all locations of an agent.
 pub struct Shared {
-    numbers: FxHashMap<[u64; 2], u32>,
-    /// Keys by number.
-    pub keys: Vec<[u64; 2]>,
+    /// Their keys.
+    pub keys: Interner<[u64; 2]>,
     /// By number: see [`Activity::whole`].
     pub wholes: Vec<Option<usize>>,
 }
@@ -507,23 +505,15 @@ pub struct Shared {
 impl Shared {
     /// Begins with the functions of samples: these have the first numbers on all agents.
     pub fn new(functions: &Functions) -> Shared {
-        let keys: Vec<_> = functions
-            .keys
-            .iter()
-            .map(|key| Activity::sampled(*key).key())
-            .collect();
-        let numbers = keys.iter().copied().zip(0..).collect();
-        let wholes = vec![None; keys.len()];
-        Shared {
-            numbers,
-            keys,
-            wholes,
-        }
+        let keys = functions.keys.iter();
+        let keys: Interner<_> = keys.map(|key| Activity::sampled(*key).key()).collect();
+        let wholes = vec![None; keys.values.len()];
+        Shared { keys, wholes }
     }
 
     /// Numbers the new activities of a location.
     pub fn add(&mut self, activities: &mut Activities, as_whole: bool) {
-        for activity in &activities.list[activities.shared.len()..] {
+        for activity in &activities.list.values[activities.shared.len()..] {
             let number = self.number(activity, as_whole);
             activities.shared.push(number);
         }
@@ -531,17 +521,16 @@ impl Shared {
 
     /// The number of an activity.
     pub fn number(&mut self, activity: &Activity, as_whole: bool) -> u32 {
-        let key = activity.key();
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.keys.push(key);
+        let number = self.keys.number(activity.key());
+        if self.wholes.len() < self.keys.values.len() {
             self.wholes.push(activity.whole(as_whole));
-            self.keys.len() as u32 - 1
-        })
+        }
+        number
     }
 
     /// The number of an activity, if a location of this agent has it.
     pub fn find(&self, key: [u64; 2]) -> Option<u32> {
-        self.numbers.get(&key).copied()
+        self.keys.find(&key)
     }
 }
 

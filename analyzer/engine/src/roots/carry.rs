@@ -479,14 +479,14 @@ impl<'j> Carrier<'j> {
             for (key, (amount, ranks)) in lane.sums {
                 let (activity, victim, is_direct) = parts_of(key);
                 charged.extend((amount > 0).then_some(activity));
-                let activity = activities.list[activity as usize];
+                let activity = activities.list.values[activity as usize];
                 let victim = self.victims.values[victim as usize];
                 roots.add((name, activity), (victim, amount, ranks), is_direct);
             }
             charged.sort_unstable();
             charged.dedup();
             for activity in charged {
-                let root = roots.of.get_mut(&activities.list[activity as usize]);
+                let root = roots.of.get_mut(&activities.list.values[activity as usize]);
                 if let (Some(root), Some(longer)) = (root, longer.get(activity as usize)) {
                     root.longer.add(longer);
                 }

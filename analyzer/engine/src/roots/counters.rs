@@ -195,7 +195,7 @@ pub fn of_wait(
         return;
     }
     for kind in [Kind::Computation, Kind::Kernel] {
-        let is_of = |more: &&More| activities.list[more.activity as usize].kind == kind;
+        let is_of = |more: &&More| activities.list.values[more.activity as usize].kind == kind;
         let all: i64 = more.iter().filter(is_of).map(|more| more.time).sum();
         for more in more.iter().filter(is_of) {
             let sums = to.entry(more.activity).or_default();

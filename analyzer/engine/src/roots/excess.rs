@@ -114,7 +114,7 @@ impl Excess {
                 }
                 Compared::Alone => {}
                 Compared::Never => {
-                    let is_wait = activities.list[activity as usize].kind == Kind::Waited;
+                    let is_wait = activities.list.values[activity as usize].kind == Kind::Waited;
                     if is_wait && theirs > 0 {
                         alike.push(Alike {
                             activity,

@@ -157,7 +157,7 @@ impl Sides {
                     let next = told.len() as u32;
                     let known = *told.entry(number).or_insert(next);
                     if known == next {
-                        parcel.keys.push(shared.keys[number as usize]);
+                        parcel.keys.push(shared.keys.values[number as usize]);
                         let whole = shared.wholes[number as usize];
                         parcel
                             .wholes

@@ -138,7 +138,7 @@ impl Roots {
     ) {
         self.period = functions.period;
         for (&(activity, function), sampled) in samples {
-            let root = self.of.get_mut(&activities.list[activity as usize]);
+            let root = self.of.get_mut(&activities.list.values[activity as usize]);
             if let Some(root) = root {
                 let key = functions.keys[function as usize];
                 root.functions.entry(key).or_default().add(sampled);
@@ -149,7 +149,7 @@ impl Roots {
     /// Adds what a location counted before others waited for what it did longer.
     pub fn add_counted(&mut self, activities: &Activities, counters: &InCounters) {
         for (activity, counts) in counters {
-            let root = self.of.get_mut(&activities.list[*activity as usize]);
+            let root = self.of.get_mut(&activities.list.values[*activity as usize]);
             if let Some(root) = root {
                 root.counted.add(&activities.counted(counts));
             }

@@ -635,7 +635,7 @@ impl<'a> Walker<'a> {
             let time = spent.get_mut(inside as usize).map_or(0, std::mem::take);
             add(&mut spent, call, time);
         }
-        for (time, activity) in spent.iter_mut().zip(&self.activities.list) {
+        for (time, activity) in spent.iter_mut().zip(&self.activities.list.values) {
             if !activity.kind.is_cause() {
                 *time = 0;
             }

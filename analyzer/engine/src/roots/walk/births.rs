@@ -71,7 +71,7 @@ impl Walker<'_> {
         self.compute(around, event, (begin, time));
         let mut parts = Vec::new();
         self.spent.since(&before, None, &mut parts);
-        let activities = &self.activities.list;
+        let activities = &self.activities.list.values;
         parts.retain(|(number, _)| activities[*number as usize].kind.is_cause());
         self.meet_born(&Closed {
             number: NONE,
