@@ -1,5 +1,6 @@
 //! Questions about a trace: answers are those of the report, whoever holds which part of the trace.
 
+mod metrics;
 mod views;
 
 use std::fs;
@@ -173,7 +174,7 @@ fn sums_are_those_of_the_report() {
     let heat = asked(&share, heat).unwrap();
     let waiting: f64 = report.locations.iter().map(|one| one.wait_s).sum();
     assert!(waiting > 0.01);
-    same(&heat["total_s"], waiting);
+    same(&heat["total"], waiting);
     // Five ranks in three rows.
     assert_eq!(heat["rows"].as_array().unwrap().len(), 3);
     assert_eq!(heat["rows"][0]["label"], "0–1");
@@ -362,6 +363,9 @@ fn answers_do_not_depend_on_the_number_of_agents() {
     write(trace.path());
     let questions = [
         json!({"ask": "heat", "metric": "communication", "width": 50, "height": 2}),
+        json!({"ask": "heat", "metric": "bytes", "width": 40, "height": 3}),
+        json!({"ask": "course", "metric": "late_sender", "width": 50, "first": 1}),
+        json!({"ask": "course", "metric": "messages", "width": 20}),
         json!({"ask": "line", "from_s": 0.02, "until_s": 0.03, "width": 80}),
         json!({"ask": "selection", "from_s": 0.013, "until_s": 0.037, "first": 1}),
         json!({"ask": "call", "location": 3, "number": 1, "at_s": 0.000_21}),
@@ -654,6 +658,7 @@ fn odd() -> impl Strategy<Value = Value> {
     ];
     let name = prop_oneof![
         Just("heat"),
+        Just("course"),
         Just("line"),
         Just("selection"),
         Just("call"),
@@ -702,6 +707,8 @@ fn odd_questions_are_answered_or_refused() {
     let wide = u32::MAX;
     for question in [
         json!({"ask": "heat", "metric": "waiting", "width": wide, "height": wide}),
+        json!({"ask": "heat", "metric": "bytes", "width": wide, "height": wide}),
+        json!({"ask": "course", "metric": "bytes", "width": wide}),
         json!({"ask": "line", "width": wide}),
         json!({"ask": "line", "width": wide, "until_s": 0.02}),
         json!({"ask": "selection"}),

@@ -240,7 +240,7 @@ pub fn tour(bench: &Bench, trace: &Path, report: &Path, name: &str) -> Seen {
     tour.act(&format!(
         "{metric}.value = 'waiting'; {metric}.dispatchEvent(new Event('change'));"
     ));
-    for list in ["what", "of", "by", "order"] {
+    for list in ["curve", "what", "of", "group", "by", "order"] {
         tour.choose_each(list, |_, _| {});
     }
     let grids = tour.count("#communicator option");

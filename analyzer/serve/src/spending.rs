@@ -50,6 +50,28 @@ pub fn is_exact(share: &Share, at: usize, stretch: (i64, i64), locations: usize)
     share.index_of(at).reads(stretch) <= CALLS / locations.max(1) as u64
 }
 
+/// Gives the calls of a location, until `take` breaks: from a few before a moment on.
+///
+/// # Errors
+/// Nobody wants the answer any more.
+pub fn read(
+    share: &Share,
+    at: usize,
+    from: i64,
+    stop: &Stop,
+    mut take: impl FnMut(&Operation) -> ControlFlow<()>,
+) -> Result<(), Stopped> {
+    let mark = share.index_of(at).mark(from);
+    let mut operations = share.operations_from(at, mark);
+    loop {
+        stop.check()?;
+        let read = operations.read_chunk(&mut take);
+        if !matches!(read, Some(ControlFlow::Continue(()))) {
+            return Ok(());
+        }
+    }
+}
+
 /// Gives the calls of a location that lie at least partly in a stretch.
 ///
 /// # Errors
@@ -61,28 +83,27 @@ pub fn calls(
     stop: &Stop,
     mut take: impl FnMut(&Operation),
 ) -> Result<(), Stopped> {
-    let mark = share.index_of(at).mark(from);
-    let mut operations = share.operations_from(at, mark);
-    loop {
-        stop.check()?;
-        let read = operations.read_chunk(|operation| {
-            // Regions end after the calls in them.
-            if operation.enter >= until && operation.call.is_none_or(|call| !call.is_user()) {
-                return ControlFlow::Break(());
-            }
-            if operation.leave > from {
-                take(operation);
-            }
-            ControlFlow::Continue(())
-        });
-        if !matches!(read, Some(ControlFlow::Continue(()))) {
-            return Ok(());
+    read(share, at, from, stop, |operation| {
+        // Regions end after the calls in them.
+        if operation.enter >= until && operation.call.is_none_or(|call| !call.is_user()) {
+            return ControlFlow::Break(());
         }
-    }
+        if operation.leave > from {
+            take(operation);
+        }
+        ControlFlow::Continue(())
+    })
 }
 
-/// Gives the receiver and the bytes of each message that a location sends in a stretch: it counts where its call
-/// begins.
+/// The receiver and the bytes of the message that a call sends, if it does.
+pub fn message(call: &Operation) -> Option<(u32, u64)> {
+    let without = flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL;
+    let sends = call.has(flags::SENDS) && call.signature.flags & without == 0;
+    let to = u32::try_from(call.send.peer).ok().filter(|_| sends)?;
+    Some((to, call.send.bytes))
+}
+
+/// Gives each message that a location sends in a stretch: its call, receiver and bytes. It counts where its call begins.
 ///
 /// # Errors
 /// Nobody wants the answer any more.
@@ -91,14 +112,12 @@ pub fn sent(
     at: usize,
     stretch: (i64, i64),
     stop: &Stop,
-    mut take: impl FnMut(u32, u64),
+    mut take: impl FnMut(&Operation, u32, u64),
 ) -> Result<(), Stopped> {
-    let without = flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL;
     calls(share, at, stretch, stop, |call| {
-        let sends = call.has(flags::SENDS) && call.signature.flags & without == 0;
         let begins = (stretch.0..stretch.1).contains(&call.enter);
-        if let (true, Ok(to)) = (sends && begins, u32::try_from(call.send.peer)) {
-            take(to, call.send.bytes);
+        if let Some((to, bytes)) = message(call).filter(|_| begins) {
+            take(call, to, bytes);
         }
     })
 }

@@ -1,9 +1,9 @@
-// Run at a glance: ranks by time, the darker the more of one kind of time.
+// Run at a glance: ranks by time, the darker the more of something.
 
 import { ask } from "./connection.js";
 import { onCanvas } from "./pen.js";
-import { change, run, state } from "./state.js";
-import { duration, moment, ticks } from "./units.js";
+import { change, nameOf, run, state } from "./state.js";
+import { amount, colourOf, duration, moment, ticks } from "./units.js";
 
 const LEFT = 76;
 const BOTTOM = 20;
@@ -24,7 +24,9 @@ export async function show() {
   });
   if (answer === null) return;
   shown = { ...answer, cells: Uint8Array.from(atob(answer.cells), (one) => one.charCodeAt(0)) };
-  canvas.dataset.total = String(answer.total_s);
+  canvas.dataset.total = String(answer.total);
+  document.getElementById("heat-note").textContent = answer.partly_counted === 0
+    ? "" : `Not all is counted of ${answer.partly_counted} threads: zoom in`;
   draw();
 }
 
@@ -39,7 +41,7 @@ function paint(pen, wide, tall, high) {
   const { rows, width, cells } = shown;
   const style = getComputedStyle(canvas);
   const step = (wide - LEFT) / width;
-  pen.fillStyle = style.getPropertyValue(`--${shown.metric}`);
+  pen.fillStyle = style.getPropertyValue(`--${colourOf(shown, run)}`);
   rows.forEach((row, at) => {
     for (let cell = 0; cell < width; cell += 1) {
       const shade = cells[at * width + cell];
@@ -99,8 +101,10 @@ canvas.addEventListener("pointermove", (event) => {
   if (!row || event.offsetX < LEFT) return;
   const at = shown.rows.indexOf(row);
   const cell = Math.floor(((event.offsetX - LEFT) / (canvas.clientWidth - LEFT)) * shown.width);
-  const share = (shown.cells[at * shown.width + cell] / 255) * 100;
-  canvas.title = `${row.label} at ${duration(time(event.offsetX))}: ${share.toFixed(0)} % ${shown.metric}; ${duration(row.total_s)} in all`;
+  const part = shown.cells[at * shown.width + cell] / 255;
+  const here = shown.most === null ? `${(100 * part).toFixed(0)} %` : amount(part * shown.most, shown.unit);
+  const all = amount(row.total, shown.unit);
+  canvas.title = `${row.label} at ${duration(time(event.offsetX))}: ${here} ${nameOf(shown.metric)}; ${all} in all`;
 });
 
 canvas.addEventListener("pointerup", (event) => {

@@ -32,6 +32,16 @@ function tell(news) {
   tellRecorded(news);
 }
 
+/** Takes what the run is. */
+export function learn({ end_s: end, locations, kinds, metrics }) {
+  if (metrics.length !== run.metrics.length) {
+    for (const id of ["metric", "curve"]) {
+      document.getElementById(id).replaceChildren(...metrics.map(([metric, name]) => new Option(name, metric)));
+    }
+  }
+  Object.assign(run, { end, locations, kinds, metrics });
+}
+
 /** Shows what came; who looks at the end of the run goes on doing so. */
 async function hear(news) {
   tell(news);
@@ -44,7 +54,8 @@ async function hear(news) {
   const grown = overview.end_s - run.end;
   const [isAtEnd, hasAll] = [state.until >= run.end, state.last >= run.locations - 1];
   const isWhole = isAtEnd && state.from <= 0;
-  Object.assign(run, { end: overview.end_s, locations: overview.locations, number });
+  learn(overview);
+  run.number = number;
   document.getElementById("size").textContent = sizeOf(overview);
   showFound(overview);
   offer(overview);

@@ -1,9 +1,10 @@
 // The page: asks what the run is, then shows what the address says, and again whenever something else is looked at.
 
 import { ask, onProblem } from "./connection.js";
+import * as course from "./course.js";
 import * as heat from "./heat.js";
 import * as line from "./line.js";
-import { follow, sizeOf } from "./live.js";
+import { follow, learn, sizeOf } from "./live.js";
 import * as matrix from "./matrix.js";
 import { addButtons } from "./save.js";
 import { change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
@@ -14,7 +15,7 @@ import { moment } from "./units.js";
 import * as whatIf from "./whatif.js";
 
 const element = (id) => document.getElementById(id);
-const views = [heat.show, line.show, showSelection, showChanges, showCall, tree.show, matrix.show, topology.show, whatIf.show];
+const views = [heat.show, line.show, course.show, showSelection, showChanges, showCall, tree.show, matrix.show, topology.show, whatIf.show];
 let pending = 0;
 let timer = 0;
 
@@ -54,11 +55,10 @@ async function start() {
   });
   const overview = await ask({ ask: "overview" });
   if (overview === null) return;
-  Object.assign(run, { end: overview.end_s, locations: overview.locations, kinds: overview.kinds });
+  learn(overview);
   document.title = `${overview.command} – laggard`;
   element("command").textContent = overview.command;
   element("size").textContent = sizeOf(overview);
-  element("metric").replaceChildren(...overview.kinds.map((kind) => new Option(kind)));
   element("legend").replaceChildren(...overview.kinds.map((kind) => {
     const made = document.createElement("span");
     made.textContent = kind;
@@ -69,7 +69,9 @@ async function start() {
   whatIf.offer(overview);
   addButtons();
   onChange(showAll);
-  element("metric").addEventListener("change", (event) => change({ metric: event.target.value }));
+  for (const name of ["metric", "curve"]) {
+    element(name).addEventListener("change", (event) => change({ [name]: event.target.value }));
+  }
   element("path").addEventListener("change", (event) => change({ path: event.target.checked }));
   element("functions").addEventListener("input", (event) => change({ functions: event.target.value.trim() }));
   element("in").addEventListener("click", keys["+"]);
@@ -85,6 +87,7 @@ async function start() {
   const again = () => {
     heat.draw();
     line.draw();
+    course.draw();
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   addEventListener("resize", showAll);

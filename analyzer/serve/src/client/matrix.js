@@ -10,7 +10,6 @@ const EDGE = 64;
 const svg = document.getElementById("matrix");
 const element = (id) => document.getElementById(id);
 let asked = "";
-let part = {};
 
 function made(name, attributes, text = null) {
   const one = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -66,7 +65,7 @@ function draw(answer) {
   svg.dataset.whole = String(answer.whole);
   svg.dataset.cells = String(answer.cells.length);
   const sum = `${value(state.matrix, answer.whole)} in sight`;
-  const why = element("of").value === "run"
+  const why = state.of === "run" && state.group === ""
     ? "Ranks that share a cell count for one host."
     : "Not all is known of so much: choose less.";
   element("matrix-note").textContent = answer.exact ? sum : `${sum}. ${why}`;
@@ -84,34 +83,43 @@ function choose(answer, row, column) {
     change({ first: Math.min(one[0], other[0]), last: Math.max(one[1], other[1]) });
     return;
   }
-  part = { from, from_last: fromLast, to, to_last: toLast };
-  show();
+  change({ part: [from, fromLast, to, toLast].join("_") });
+}
+
+/** Offers the communicators and windows that there are. */
+function offer(listed) {
+  const known = listed.some(([id]) => id === state.group) || state.group === "" ? [] : [[state.group, `#${state.group}`]];
+  const options = [["", "all communicators"], ...listed, ...known];
+  if (element("group").options.length !== options.length) {
+    element("group").replaceChildren(...options.map(([id, label]) => new Option(label, id)));
+  }
+  element("group").value = state.group;
 }
 
 export async function show() {
-  const hosts = element("by").value === "hosts";
   const { from, until, first, last } = state;
-  const isPart = element("of").value === "selection";
+  const hosts = state.by === "hosts";
+  const lines = state.part === "" || hosts ? [] : state.part.split("_").map(Number);
   const question = {
     ask: "matrix",
     metric: state.matrix,
     hosts,
-    ...(hosts ? {} : part),
-    ...(isPart ? { selection: { from_s: from, until_s: until, first, last } } : {}),
+    ...(lines.length === 4 ? { from: lines[0], from_last: lines[1], to: lines[2], to_last: lines[3] } : {}),
+    ...(state.of === "selection" ? { selection: { from_s: from, until_s: until, first, last } } : {}),
+    ...(state.group === "" || state.matrix === "waiting" ? {} : { communicator: state.group }),
   };
   const key = `${run.number} ${JSON.stringify(question)}`;
-  element("what").value = state.matrix;
+  for (const [id, name] of [["what", "matrix"], ["by", "by"], ["of", "of"]]) element(id).value = state[name];
+  element("group").disabled = state.matrix === "waiting";
   if (key === asked) return;
   const answer = await ask(question);
   if (answer === null) return;
   asked = key;
+  offer(answer.communicators);
   draw(answer);
 }
 
-element("what").addEventListener("change", (event) => change({ matrix: event.target.value }));
-element("by").addEventListener("change", show);
-element("of").addEventListener("change", show);
-element("matrix-all").addEventListener("click", () => {
-  part = {};
-  show();
-});
+for (const [id, name] of [["what", "matrix"], ["by", "by"], ["of", "of"], ["group", "group"]]) {
+  element(id).addEventListener("change", (event) => change({ [name]: event.target.value }));
+}
+element("matrix-all").addEventListener("click", () => change({ part: "" }));

@@ -1,10 +1,35 @@
 // What is looked at: in the address, so that a link leads there.
 
 /** The whole run; known once the overview is there. `number` grows with a run that goes on. */
-export const run = { end: 1, locations: 1, kinds: [], number: 0 };
+export const run = { end: 1, locations: 1, kinds: [], metrics: [], number: 0 };
+
+const isMetric = (text) => run.metrics.some(([id]) => id === text);
+const isOneOf = (...all) => (text) => all.includes(text);
+
+/** Choices that are texts: how each is at first, and whether a text is one. */
+const CHOICES = {
+  metric: ["waiting", isMetric],
+  curve: ["computation", isMetric],
+  profile: ["time", isOneOf("time", "waiting", "caused", "calls", "bytes")],
+  order: ["most", isOneOf("most", "own", "name")],
+  percent: ["", isOneOf("", "1")],
+  find: ["", (text) => text.length <= 100],
+  functions: ["", (text) => text.length <= 100],
+  matrix: ["bytes", isOneOf("bytes", "messages", "waiting")],
+  by: ["ranks", isOneOf("ranks", "hosts")],
+  of: ["run", isOneOf("run", "selection")],
+  group: ["", (text) => /^[0-9a-f]{0,16}$/.test(text)],
+  part: ["", (text) => text === "" || /^\d{1,9}(_\d{1,9}){3}$/.test(text)],
+  topology: ["", (text) => /^[0-9a-f]{0,16}$/.test(text)],
+  placed: ["", (text) => text === "" || isMetric(text) || /^[a-z_]{1,60}$/.test(text)],
+};
+const first = Object.fromEntries(Object.entries(CHOICES).map(([name, [one]]) => [name, one]));
 
 /** What is looked at now. */
-export const state = { from: 0, until: 1, first: 0, last: 0, metric: "waiting", call: null, profile: "time", node: 0, matrix: "bytes", path: true, mends: {}, functions: "", topology: null, placed: "" };
+export const state = { from: 0, until: 1, first: 0, last: 0, call: null, node: 0, path: true, mends: {}, ...first };
+
+/** The name of a metric. */
+export const nameOf = (metric) => run.metrics.find(([id]) => id === metric)?.[1] ?? metric;
 
 const listeners = [];
 
@@ -22,9 +47,7 @@ export function change(changes) {
   state.until = state.from + length;
   state.first = Math.min(Math.max(Math.trunc(state.first), 0), run.locations - 1);
   state.last = Math.min(Math.max(Math.trunc(state.last), state.first), run.locations - 1);
-  if (!run.kinds.includes(state.metric)) state.metric = "waiting";
-  if (!["time", "waiting", "caused", "calls", "bytes"].includes(state.profile)) state.profile = "time";
-  if (!["bytes", "messages", "waiting"].includes(state.matrix)) state.matrix = "bytes";
+  for (const [name, [one, isIt]] of Object.entries(CHOICES)) if (!isIt(state[name])) state[name] = one;
   state.node = Math.max(0, Math.trunc(state.node));
   const words = new URLSearchParams();
   if (state.from > 0 || state.until < run.end) {
@@ -35,14 +58,9 @@ export function change(changes) {
     words.set("first", String(state.first));
     words.set("last", String(state.last));
   }
-  if (state.metric !== "waiting") words.set("metric", state.metric);
-  if (state.profile !== "time") words.set("profile", state.profile);
+  for (const [name, [one]] of Object.entries(CHOICES)) if (state[name] !== one) words.set(name, state[name]);
   if (state.node > 0) words.set("node", String(state.node));
-  if (state.matrix !== "bytes") words.set("matrix", state.matrix);
   if (!state.path) words.set("path", "0");
-  if (state.topology !== null) words.set("topology", state.topology);
-  if (state.placed !== "") words.set("placed", state.placed);
-  if (state.functions !== "") words.set("functions", state.functions);
   const mends = Object.entries(state.mends).filter(([, part]) => part > 0);
   if (mends.length > 0) words.set("mend", mends.map(([of, part]) => `${of}_${part}`).join("."));
   if (state.call) words.set("call", state.call.join("_"));
@@ -69,14 +87,9 @@ export function fromAddress() {
     until: number("until", run.end),
     first: number("first", 0),
     last: number("last", run.locations - 1),
-    metric: words.get("metric") ?? "waiting",
-    profile: words.get("profile") ?? "time",
+    ...Object.fromEntries(Object.entries(CHOICES).map(([name, [one]]) => [name, words.get(name) ?? one])),
     node: number("node", 0),
-    matrix: words.get("matrix") ?? "bytes",
     path: words.get("path") !== "0",
-    functions: (words.get("functions") ?? "").slice(0, 100),
-    topology: /^[0-9a-f]{1,16}$/.exec(words.get("topology") ?? "")?.[0] ?? null,
-    placed: /^[a-z_]{1,60}$/.exec(words.get("placed") ?? "")?.[0] ?? "",
     mends: mendsOf(words.get("mend") ?? ""),
     call: call.length === 3 && call.every((one) => Number.isFinite(one) && one >= 0) ? call : null,
   });

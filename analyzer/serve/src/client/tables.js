@@ -5,7 +5,7 @@ import { ask } from "./connection.js";
 import { LANES, draw } from "./line.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
-import { bytes, duration, moment } from "./units.js";
+import { amount, bytes, duration, moment } from "./units.js";
 
 function cell(kind, text, isNumber = false) {
   const made = document.createElement(kind);
@@ -58,6 +58,7 @@ export function showFound(overview) {
       from: row.worst.start_s - 2 * long,
       until: row.worst.end_s + long,
       ...around(Math.min(row.worst.location, row.late_location ?? row.worst.location)),
+      ...(row.node === null ? {} : { node: row.node }),
       call: null,
     });
   });
@@ -66,7 +67,11 @@ export function showFound(overview) {
     ["Share", (row) => percent(row.percent), true],
     ["", (row) => row.id],
     ["What", (row) => row.what],
-  ], overview.root_causes, (row) => change({ ...(row.location === null ? {} : around(row.location)), call: null }));
+  ], overview.root_causes, (row) => change({
+    ...(row.location === null ? {} : around(row.location)),
+    ...(row.node === null ? {} : { node: row.node }),
+    call: null,
+  }));
 }
 
 /** Sums of what is selected. */
@@ -82,25 +87,39 @@ export async function showSelection() {
     ["Share", (row) => percent((100 * row.time_s) / whole), true],
   ], run.kinds.map((kind) => ({ kind, time_s: answer.times_s[kind] })));
   const unread = document.getElementById("unread");
-  unread.hidden = answer.unread_locations === 0 && answer.unknown_waits === 0;
-  unread.textContent = answer.unread_locations > 0
-    ? `Too many calls to list: choose less. ${answer.unread_locations} of ${answer.locations} threads are missing here.`
-    : "Waiting here is that of the longest waits alone.";
+  const notes = [
+    [answer.unread_locations, `Too many calls to list: choose less. ${answer.unread_locations} of ${answer.locations} threads are missing here.`],
+    [answer.profiled_locations, `So many calls are told as profiles have them: without waiting, and single calls and messages of ${answer.profiled_locations} of ${answer.locations} threads.`],
+    [answer.unknown_waits, "Waiting here is that of the longest waits alone."],
+  ];
+  unread.textContent = notes.find(([count]) => count > 0)?.[1] ?? "";
+  unread.hidden = unread.textContent === "";
   fill("profile", [
     ["Call", (row) => row.call],
     ["Where", (row) => row.place],
     ["Calls", (row) => String(row.calls), true],
     ["Time", (row) => duration(row.time_s), true],
-    ["Waiting", (row) => duration(row.waiting_s), true],
+    ["Waiting", (row) => (row.waiting_s === null ? "" : duration(row.waiting_s)), true],
     ["Bytes", (row) => bytes(row.bytes), true],
   ], answer.profile);
-  const most = Math.max(...answer.durations_s.map(([, , count]) => count), 1);
-  fill("durations", [
-    ["From", (row) => duration(row.from_s), true],
-    ["Calls", (row) => String(row.calls), true],
-    ["Time", (row) => duration(row.time_s), true],
-    ["", (row) => "█".repeat(Math.ceil((30 * row.calls) / most))],
-  ], answer.durations_s.map(([from_s, until_s, calls, time_s]) => ({ from_s, until_s, calls, time_s })));
+  // Columns are named as in files: from, until, how many, and their sum.
+  const histogram = (id, rows, unit, names, titles, what) => {
+    const most = Math.max(...rows.map(([, , count]) => count), 1);
+    fill(id, [
+      ["From", (row) => amount(row[names[0]], unit), true],
+      [titles[0], (row) => String(row[names[2]]), true],
+      [titles[1], (row) => amount(row[names[3]], unit), true],
+      ["", (row) => "█".repeat(Math.ceil((30 * row[names[2]]) / most))],
+    ], rows.map((row) => Object.fromEntries(names.map((name, at) => [name, row[at]]))));
+    document.getElementById(id).dataset.count = String(rows.reduce((all, [, , count]) => all + count, 0));
+    document.getElementById(`${id}-title`).textContent = what;
+  };
+  histogram("durations", answer.durations_s, "s", ["from_s", "until_s", "calls", "time_s"], ["Calls", "Time"], "How long calls take");
+  const messages = answer.sizes.reduce((all, [, , count]) => all + count, 0);
+  const rate = `${amount(messages / length, "")} a second`;
+  const sent = answer.sizes.reduce((all, [, , , sum]) => all + sum, 0);
+  const what = messages === 0 ? "Sizes of messages" : `Sizes of messages: ${messages}, ${rate}, ${bytes(sent)}, ${bytes(sent / length)} a second`;
+  histogram("sizes", answer.sizes, "B", ["from", "until", "messages", "bytes"], ["Messages", "Bytes"], what);
   fill("waits", [
     ["Time lost", (row) => duration(row.lost_s), true],
     ["When", (row) => moment(row.since_s, length), true],

@@ -3,7 +3,7 @@
 import { ask } from "./connection.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
-import { bytes, duration } from "./units.js";
+import { amount, colourOf } from "./units.js";
 
 const WIDE = 760;
 const GAP = 18;
@@ -53,9 +53,7 @@ function layout(told) {
 }
 
 /** A mean of a place in words: messages need not be whole ones. */
-const amountOf = (mean) => ({
-  s: () => `${duration(mean)} ${nameOfMetric()}`, B: () => bytes(mean), "": () => `${Number(mean.toPrecision(3))} messages`,
-})[shown.unit]();
+const amountOf = (mean) => `${amount(mean, shown.unit)}${shown.unit === "B" ? "" : ` ${nameOfMetric()}`}`;
 
 const nameOfMetric = () => shown.metrics.find(([id]) => id === shown.metric)[1];
 
@@ -67,7 +65,7 @@ function titleOf([number, , rank, ranks, amount], { told, shared }) {
 
 function draw() {
   const { shape, places, metric, unit } = shown;
-  const kind = unit !== "s" ? "communication" : run.kinds.includes(metric) ? metric : "waiting";
+  const kind = colourOf(shown, run);
   const parts = [];
   if (shape !== null && places.length > 0) {
     const { rows, columns, planes, cell, place, width, height } = layout(shape.told);
@@ -97,7 +95,7 @@ function draw() {
   svg.replaceChildren(...parts);
   svg.dataset.total = String(shown.total);
   svg.dataset.places = String(places.length);
-  const partly = unit === "s" ? "the longest waits alone are counted" : "too many calls are in sight to count what they send";
+  const partly = unit === "s" ? "the longest waits alone are counted" : "too many calls are in sight to count that";
   const doubt = shown.partly_counted === 0 ? "" : `. Of ${shown.partly_counted} locations ${partly}: zoom in`;
   document.getElementById("topology-note").textContent =
     places.length === 0 ? "" : titleOf(places[Math.min(cursor, places.length - 1)], shape) + doubt;
@@ -118,7 +116,7 @@ export async function show() {
   const question = { ask: "topology", metric: state.placed || state.metric, from_s: state.from, until_s: state.until };
   const key = `${run.number} ${state.topology} ${JSON.stringify(question)}`;
   if (key === asked) return;
-  let answer = await ask({ ...question, communicator: state.topology });
+  let answer = await ask({ ...question, communicator: state.topology || null });
   if (answer === null) return;
   const all = answer.communicators;
   document.getElementById("grids").hidden = all.length === 0;

@@ -10,10 +10,11 @@ import { bytes, duration } from "./units.js";
 const element = (id) => document.getElementById(id);
 let shown = null;
 let asked = "";
+let drawn = "";
 const open = new Set([0]);
 
 function amount(value, unit, whole) {
-  if (element("percent").checked) return whole > 0 ? `${((100 * value) / whole).toFixed(1)} %` : "";
+  if (state.percent !== "") return whole > 0 ? `${((100 * value) / whole).toFixed(1)} %` : "";
   if (unit === "s") return duration(value);
   return unit === "B" ? bytes(value) : String(Math.round(value));
 }
@@ -29,7 +30,7 @@ function tree() {
     own: (a, b) => b.exclusive - a.exclusive,
     name: (a, b) => a.name.localeCompare(b.name),
   };
-  for (const node of nodes.values()) node.below.sort(orders[element("order").value]);
+  for (const node of nodes.values()) node.below.sort(orders[state.order]);
   return nodes;
 }
 
@@ -41,9 +42,10 @@ function reveal(nodes, at) {
 
 function draw() {
   if (shown === null) return;
+  drawn = `${state.order} ${state.percent} ${state.find}`;
   const nodes = tree();
   const whole = shown.metrics.find((metric) => metric.name === shown.metric).whole;
-  const words = element("find").value.trim().toLowerCase();
+  const words = state.find.toLowerCase();
   const isFound = (node) => words !== "" && node.name.toLowerCase().includes(words);
   if (words !== "") for (const node of nodes.values()) if (isFound(node)) reveal(nodes, node.at);
   fill("metrics", [
@@ -104,7 +106,14 @@ function hotPath() {
 
 export async function show() {
   const key = `${run.number} ${state.profile} ${state.node}`;
-  if (key === asked) return;
+  const how = `${state.order} ${state.percent} ${state.find}`;
+  element("percent").checked = state.percent !== "";
+  element("order").value = state.order;
+  if (element("find").value.trim() !== state.find) element("find").value = state.find;
+  if (key === asked) {
+    if (how !== drawn) draw();
+    return;
+  }
   const answer = await ask({ ask: "tree", metric: state.profile, node: state.node });
   if (answer === null) return;
   asked = key;
@@ -113,7 +122,7 @@ export async function show() {
   draw();
 }
 
-for (const [id, event] of [["percent", "change"], ["order", "change"], ["find", "input"]]) {
-  element(id).addEventListener(event, draw);
-}
+element("percent").addEventListener("change", (event) => change({ percent: event.target.checked ? "1" : "" }));
+element("order").addEventListener("change", (event) => change({ order: event.target.value }));
+element("find").addEventListener("input", (event) => change({ find: event.target.value.trim() }));
 element("hot").addEventListener("click", () => shown !== null && hotPath());

@@ -32,3 +32,16 @@ export function ticks(from, until, most) {
   for (let n = Math.ceil(from / step); n * step <= until; n += 1) found.push(n * step);
   return found;
 }
+
+/** An amount with a unit: s, B, or a number of something. */
+export function amount(value, unit) {
+  if (unit === "s") return duration(value);
+  return unit === "B" ? bytes(value) : String(Number(value.toPrecision(3)));
+}
+
+/** The name of the colour of what was answered. */
+export function colourOf({ metric, unit }, { kinds }) {
+  if (kinds.includes(metric)) return metric;
+  if (unit === "s") return "waiting";
+  return metric.startsWith("counter:") ? "computation" : "communication";
+}

@@ -1,4 +1,4 @@
-//! Shares of a kind of time, by locations and time.
+//! Amounts by locations and time: shares of a kind of time, or what was sent or counted.
 
 use anyhow::Result;
 use base64::Engine;
@@ -9,9 +9,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::metric::Metric;
 use super::{Asked, seconds};
+use crate::index::scaled;
 use crate::share::Share;
-use crate::spending::{add_kind, borders, kind_of_time};
+use crate::spending::borders;
 
 /// Most cells of a map: a byte each.
 const CELLS: usize = 1 << 16;
@@ -29,7 +31,7 @@ pub struct Heat {
     pub first: Option<usize>,
     /// Last location.
     pub last: Option<usize>,
-    /// Kind of time: one of [`NAMES`](crate::spending::NAMES).
+    /// See [`Metric::of`].
     pub metric: String,
     /// Cells in a row.
     pub width: usize,
@@ -48,34 +50,46 @@ impl Heat {
 }
 
 impl Asked for Heat {
-    /// Sums of cells, ns, row by row.
-    type Part = Vec<Sum>;
+    /// Sums of cells, row by row, and how many locations are not counted as a whole.
+    type Part = (Vec<Sum>, Sum);
 
-    fn part(&self, share: &Share, stop: &Stop) -> Result<Vec<Sum>> {
+    fn part(&self, share: &Share, stop: &Stop) -> Result<Self::Part> {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
-        let metric = kind_of_time(&self.metric)?;
+        let metric = Metric::of(&self.metric)?;
         let (width, in_row) = self.shape(chosen.len());
         let borders = borders(stretch, width);
         let own = share.own(&chosen);
         let rows = chosen.clone().step_by(in_row).collect::<Vec<_>>();
         let rows = rows.into_par_iter().map(|first| {
-            let mut row = vec![Sum(0); width];
+            let (mut row, mut partly) = (vec![Sum(0); width], 0);
             for at in first.max(own.start)..(first + in_row).min(own.end) {
                 let of = (at, chosen.len());
-                add_kind(share, of, &borders, metric, &mut row, stop)?;
+                let is_all = metric.add(share, of, &borders, &mut row, stop)?;
+                partly += i64::from(!is_all);
             }
-            Ok(row)
+            Ok((row, partly))
         });
-        Ok(rows.collect::<Result<Vec<_>>>()?.concat())
+        let (rows, partly): (Vec<Vec<Sum>>, Vec<i64>) =
+            rows.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        Ok((rows.concat(), Sum(partly.iter().sum())))
     }
 
-    fn answer(&self, share: &Share, cells: Vec<Sum>) -> Result<Value> {
+    fn answer(&self, share: &Share, (cells, partly): Self::Part) -> Result<Value> {
         let cells: Vec<i64> = cells.into_iter().map(|cell| cell.0).collect();
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
+        let metric = Metric::of(&self.metric)?;
         let (width, in_row) = self.shape(chosen.len());
         let borders = borders(stretch, width);
+        // Of time the most is known; else it is what a location of a cell has at most.
+        let mean = |row: usize, cell: i64| {
+            let first = chosen.start + row * in_row;
+            cell / (in_row.min(chosen.end - first)) as i64
+        };
+        let means = cells.iter().enumerate();
+        let most = means.map(|(at, &cell)| mean(at / width, cell)).max();
+        let most = most.filter(|_| !metric.is_time());
         let rows = cells.chunks(width).enumerate().map(|(row, cells)| {
             let first = chosen.start + row * in_row;
             let last = (first + in_row).min(chosen.end) - 1;
@@ -85,17 +99,22 @@ impl Asked for Heat {
             };
             let count = (last - first + 1) as i64;
             let shades = cells.iter().zip(borders.windows(2)).map(|(sum, borders)| {
-                let whole = (borders[1] - borders[0]).max(1) * count;
-                (sum.clamp(&0, &whole) * 255 / whole) as u8
+                let whole = most.unwrap_or(borders[1] - borders[0]).max(1);
+                let whole = whole.saturating_mul(count);
+                scaled(255, (*sum).clamp(0, whole), whole) as u8
             });
-            let total: i64 = cells.iter().sum();
+            let total = cells
+                .iter()
+                .fold(0, |sum: i64, cell| sum.saturating_add(*cell));
             let row = json!({
-                "first": first, "last": last, "label": label, "total_s": seconds(total),
+                "first": first, "last": last, "label": label, "total": metric.told(total),
             });
             (row, shades.collect::<Vec<u8>>())
         });
         let (rows, shades): (Vec<Value>, Vec<Vec<u8>>) = rows.unzip();
-        let total: i64 = cells.iter().sum();
+        let total = cells
+            .iter()
+            .fold(0, |sum: i64, cell| sum.saturating_add(*cell));
         Ok(json!({
             "from_s": seconds(stretch.0),
             "until_s": seconds(stretch.1),
@@ -103,7 +122,10 @@ impl Asked for Heat {
             "width": width,
             "rows": rows,
             "cells": STANDARD.encode(shades.concat()),
-            "total_s": seconds(total),
+            "unit": metric.unit(),
+            "total": metric.told(total),
+            "most": most.map(|most| metric.told(most)),
+            "partly_counted": partly.0,
         }))
     }
 }

@@ -1,13 +1,16 @@
 //! Who sends whom, and who waits for whom: a part of the report's matrix, or what some locations did in a
-//! stretch of time.
+//! stretch of time, in all communicators or in one.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
-use laggard_overlay::Stop;
+use laggard_engine::events::{Events, GroupKind};
 use laggard_overlay::filters::Sum;
+use laggard_overlay::{Filter, Stop};
 use laggard_report::MatrixCell;
+use laggard_trace::WORLD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -17,6 +20,8 @@ use crate::spending::{is_exact, sent};
 
 /// Most rows, and most columns.
 const LINES: u32 = 64;
+/// Communicators and windows that are listed, the largest first.
+const LISTED: usize = 32;
 
 /// A part of the matrix.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -36,6 +41,8 @@ pub struct Matrix {
     pub to_last: Option<u32>,
     /// Of what is sent, or waited, there; of the whole run.
     pub selection: Option<Selected>,
+    /// Of what is sent in this communicator or window, as the answer lists it; in all.
+    pub communicator: Option<String>,
 }
 
 /// A stretch of time, and the locations that send, or wait.
@@ -105,6 +112,22 @@ impl Matrix {
         })
     }
 
+    /// The communicator or window that is asked about.
+    fn wanted(&self) -> Result<Option<u64>> {
+        let id = self.communicator.as_deref();
+        let id = id.map(|text| u64::from_str_radix(text, 16)).transpose();
+        if id.as_ref().is_ok_and(Option::is_some) && self.metric == "waiting" {
+            bail!("waiting is not told by communicator");
+        }
+        id.context("communicator is one of those in the answer without it")
+    }
+
+    /// The stretch and the locations that are read; none where the report tells all.
+    fn selected(&self) -> Option<Selected> {
+        let whole = self.communicator.as_ref().map(|_| Selected::default());
+        self.selection.clone().or(whole)
+    }
+
     /// Sums of a location by cell: messages, bytes, or ns of waiting.
     fn sums(
         &self,
@@ -124,14 +147,29 @@ impl Matrix {
             return Ok(());
         }
         let is_bytes = self.metric == "bytes";
-        sent(share, at, stretch, stop, |to, bytes| {
+        let wanted = self.wanted()?;
+        let groups = &share.events().groups;
+        sent(share, at, stretch, stop, |call, to, bytes| {
+            let group = groups.get(call.group as usize).map(|group| group.id);
+            if wanted.is_some() && group != wanted {
+                return;
+            }
             let amount = if is_bytes { bytes } else { 1 };
             take(own, to, i64::try_from(amount).unwrap_or(i64::MAX));
         })?;
         Ok(())
     }
 
-    fn of_selection(&self, share: &Share, (sums, part): Sums, lines: &Lines) -> Result<Value> {
+    fn of_selection(
+        &self,
+        share: &Share,
+        Sums {
+            cells: sums,
+            partly: part,
+            ..
+        }: Sums,
+        lines: &Lines,
+    ) -> Result<Value> {
         let amount = |sum: i64| match &*self.metric {
             "waiting" => seconds(sum),
             _ => sum as f64,
@@ -177,8 +215,61 @@ impl Matrix {
     }
 }
 
-/// By cell, and how many locations have more calls than are read, or waits that are not kept.
-type Sums = (BTreeMap<(u32, u32), Sum>, Sum);
+/// What is told of some locations.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Sums {
+    /// By row and column.
+    cells: BTreeMap<(u32, u32), Sum>,
+    /// Locations with more calls than are read, or waits that are not kept.
+    partly: Sum,
+    /// Communicators and windows by size and id: their labels.
+    listed: BTreeMap<(Reverse<u32>, u64), Label>,
+}
+
+/// The name of a communicator or window; empty where nobody has heard of it yet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Label(String);
+
+impl Filter for Label {
+    fn merge(&mut self, other: Label) {
+        if self.0.is_empty() {
+            *self = other;
+        }
+    }
+}
+
+impl Filter for Sums {
+    fn merge(&mut self, other: Sums) {
+        Filter::merge(&mut self.cells, other.cells);
+        self.partly.merge(other.partly);
+        Filter::merge(&mut self.listed, other.listed);
+        while self.listed.len() > LISTED {
+            self.listed.pop_last();
+        }
+    }
+}
+
+impl Sums {
+    /// Takes what an agent knows of communicators and windows of several ranks.
+    fn list(&mut self, events: &Events) {
+        let groups = events.groups.iter();
+        let sending = groups.filter(|group| group.kind != GroupKind::File && group.size != 1);
+        let all = sending.map(|group| {
+            let world = if group.id == WORLD { "world" } else { "" };
+            ((Reverse(group.size), group.id), Label(world.to_owned()))
+        });
+        self.merge(Sums {
+            listed: all.collect(),
+            ..Sums::default()
+        });
+        for (id, name) in (0..events.locations()).flat_map(|own| events.communicator_names(own)) {
+            let mut listed = self.listed.iter_mut();
+            if let Some((_, label)) = listed.find(|((_, known), _)| *known == id && id != WORLD) {
+                label.0 = name.into_owned();
+            }
+        }
+    }
+}
 
 impl Asked for Matrix {
     /// Of a selection; else the head's report tells all.
@@ -186,7 +277,9 @@ impl Asked for Matrix {
 
     fn part(&self, share: &Share, stop: &Stop) -> Result<Sums> {
         let mut sums = Sums::default();
-        let Some(selection) = &self.selection else {
+        sums.list(share.events());
+        self.wanted()?;
+        let Some(selection) = self.selected() else {
             return Ok(sums);
         };
         let lines = self.lines(share, 1)?;
@@ -198,13 +291,13 @@ impl Asked for Matrix {
                 "waiting" => share.index_of(at).has_all_waits(),
                 _ => is_exact(share, at, stretch, chosen.len()),
             };
-            sums.1.0 += i64::from(!is_whole);
+            sums.partly.0 += i64::from(!is_whole);
             if !is_whole && self.metric != "waiting" {
                 continue;
             }
             let mut take = |from, to, amount: i64| {
                 if let Some(cell) = lines.cell(share, from, to) {
-                    let sum = sums.0.entry(cell).or_default();
+                    let sum = sums.cells.entry(cell).or_default();
                     sum.0 = sum.0.saturating_add(amount);
                 }
             };
@@ -217,9 +310,26 @@ impl Asked for Matrix {
         if !["messages", "bytes", "waiting"].contains(&&*self.metric) {
             bail!("metric is one of messages, bytes, waiting");
         }
-        if self.selection.is_some() {
-            return self.of_selection(share, part, &self.lines(share, 1)?);
-        }
+        let listed = part
+            .listed
+            .iter()
+            .map(|((_, id), Label(name))| match &name[..] {
+                "" => json!([format!("{id:x}"), format!("#{id:x}")]),
+                name => json!([format!("{id:x}"), short(name)]),
+            });
+        let listed: Value = listed.collect();
+        let mut answer = match self.selected() {
+            Some(_) => self.of_selection(share, part, &self.lines(share, 1)?)?,
+            None => self.of_run(share)?,
+        };
+        answer["communicators"] = listed;
+        Ok(answer)
+    }
+}
+
+impl Matrix {
+    /// As the report tells it.
+    fn of_run(&self, share: &Share) -> Result<Value> {
         let matrix = share.report()?.rank_matrix.as_ref();
         let matrix =
             matrix.context("the report has no matrix of ranks: analyze the trace again")?;

@@ -3,10 +3,12 @@
 
 mod call;
 mod changes;
+mod course;
 mod heat;
 mod line;
 mod matrix;
 mod meanwhile;
+mod metric;
 mod overview;
 mod path;
 mod selection;
@@ -43,8 +45,10 @@ const RANGES: usize = 6;
 pub enum Question {
     /// What the run is, and what the report found.
     Overview(overview::Overview),
-    /// Shares of a kind of time, by locations and time.
+    /// An amount, by locations and time.
     Heat(heat::Heat),
+    /// An amount over time, of locations together.
+    Course(course::Course),
     /// What locations did, call by call where these are few.
     Line(line::Line),
     /// Where the critical path is.
@@ -89,6 +93,7 @@ macro_rules! with {
         match $question {
             Question::Overview($asked) => $result,
             Question::Heat($asked) => $result,
+            Question::Course($asked) => $result,
             Question::Line($asked) => $result,
             Question::Selection($asked) => $result,
             Question::Call($asked) => $result,
@@ -109,6 +114,7 @@ impl Question {
         match self {
             Question::Overview(_) => "overview",
             Question::Heat(_) => "heat",
+            Question::Course(_) => "course",
             Question::Line(_) => "line",
             Question::Selection(_) => "selection",
             Question::Call(_) => "call",

@@ -2,11 +2,13 @@
 
 use anyhow::Result;
 use laggard_overlay::Stop;
+use laggard_patterns::PatternId;
 use laggard_report::layout::GLUE;
-use laggard_report::words;
+use laggard_report::{Report, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::metric::Metric;
 use super::{Asked, seconds, short, what_if};
 use crate::share::Share;
 use crate::spending::NAMES;
@@ -36,6 +38,7 @@ impl Asked for Overview {
                 "name": found.name,
                 "operation": found.operation,
                 "place": short(&words::place(&found.location)),
+                "node": node(report, &found.location.callpath, &found.operation),
                 "severity_s": found.severity_s,
                 "percent": found.percent,
                 "ranks": short(found.rank_set.as_deref().unwrap_or_default()),
@@ -54,6 +57,7 @@ impl Asked for Overview {
                 "what": short(&words::root_cause(root).replace(GLUE, " ")),
                 "ranks": short(&root.rank_set),
                 "location": root.ranks.first().map(|one| location(one.rank)),
+                "node": node(report, &root.location.callpath, &root.operation),
                 "severity_s": root.severity_s,
                 "percent": root.percent,
                 "can_go": laggard_whatif::can_be_told(root),
@@ -61,6 +65,12 @@ impl Asked for Overview {
             })
         });
         let run = &report.run;
+        let patterns = report
+            .metrics
+            .iter()
+            .filter(|(_, metric)| metric.total_s > 0.0);
+        let patterns = patterns.filter_map(|(id, _)| PatternId::from_id(id));
+        let patterns = patterns.filter(|pattern| pattern.is_waiting());
         Ok(json!({
             "version": env!("CARGO_PKG_VERSION"),
             "command": short(&words::command(run)),
@@ -71,6 +81,7 @@ impl Asked for Overview {
             "waiting_percent": report.waiting_percent(),
             "efficiency": report.efficiency,
             "kinds": NAMES,
+            "metrics": Metric::all(share, patterns),
             "findings": findings.collect::<Vec<_>>(),
             "findings_in_report": report.bottlenecks.len(),
             "root_causes": roots.collect::<Vec<_>>(),
@@ -78,4 +89,23 @@ impl Asked for Overview {
             "root_causes_in_report": report.root_causes.as_ref().map(Vec::len),
         }))
     }
+}
+
+/// Position in the tree of call paths of a call there, or of the innermost of its frames that the tree has.
+fn node(report: &Report, frames: &[String], call: &str) -> Option<usize> {
+    let nodes = &report.call_tree.as_ref()?.nodes;
+    let below = |above: usize, kind: &str, name: &str| {
+        nodes.iter().position(|node| {
+            node.parent == Some(above as u32) && node.kind == kind && node.name == name
+        })
+    };
+    let mut at = 0;
+    let path = frames.iter().map(|frame| ("frame", &frame[..]));
+    for (kind, name) in path.chain([("call", call)]) {
+        let Some(next) = below(at, kind, name) else {
+            break;
+        };
+        at = next;
+    }
+    (at > 0).then_some(at)
 }

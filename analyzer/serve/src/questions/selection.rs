@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Asked, seconds, short};
 use crate::index::{KeptWait, counts, overlap, scaled};
 use crate::share::Share;
-use crate::spending::{NAMES, Times, is_exact, times, times_and_calls};
+use crate::spending::{NAMES, Times, is_exact, message, times, times_and_calls};
 
 /// Rows of each table.
 const ROWS: usize = 40;
@@ -44,12 +44,16 @@ pub struct Sums {
     times: Times,
     /// Locations whose single calls are not read.
     unread: u64,
+    /// Those of which the profile of the whole run tells.
+    profiled: u64,
     /// Locations of which only the longest waits are known.
     unknown: u64,
     /// By call and place.
     profile: BTreeMap<(String, String), Row>,
     /// How long single calls took, ns.
     durations: Histogram,
+    /// Bytes of single messages.
+    sizes: Histogram,
     /// The longest waits: time lost, location, since, pattern, late rank.
     waits: Vec<(Reverse<i64>, u32, i64, u32, u32)>,
 }
@@ -73,14 +77,25 @@ impl Filter for Row {
     }
 }
 
+impl Sums {
+    /// Adds what calls of one name at one call path add up to.
+    fn take(&mut self, share: &Share, (call, path): (u16, u32), sum: Row) {
+        let place = share.events().call_paths[path as usize].short();
+        let of = self.profile.entry((calls::name(call).to_owned(), place));
+        of.or_default().merge(sum);
+    }
+}
+
 impl Filter for Sums {
     fn merge(&mut self, other: Sums) {
         let times = self.times.iter_mut().zip(other.times);
         times.for_each(|(sum, part)| *sum += part);
         self.unread += other.unread;
+        self.profiled += other.profiled;
         self.unknown += other.unknown;
         Filter::merge(&mut self.profile, other.profile);
         self.durations.merge(other.durations);
+        self.sizes.merge(other.sizes);
         self.waits.extend(other.waits);
         self.waits.sort_unstable();
         self.waits.truncate(ROWS);
@@ -114,7 +129,13 @@ impl Selection {
         if !is_exact(share, at, stretch, among) {
             let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
             sums.times = times.first().copied().unwrap_or_default();
-            sums.unread = 1;
+            match (stretch.0 <= index.measured.0, stretch.1 >= index.measured.1) {
+                (true, true) => {
+                    sums.profiled = 1;
+                    self.take_profile(share, at, &mut sums);
+                }
+                _ => sums.unread = 1,
+            }
             if self.functions.is_empty() {
                 sums.waits = index.waits(stretch).map(row).collect();
                 longest(&mut sums.waits);
@@ -139,6 +160,10 @@ impl Selection {
             let known = known.or_insert_with(|| self.has(share, key).then(Row::default));
             let Some(sum) = known else { return };
             let bytes = call.send.bytes.saturating_add(call.receive.bytes);
+            let begins = (stretch.0..stretch.1).contains(&call.enter);
+            if let Some((_, bytes)) = message(call).filter(|_| begins) {
+                sums.sizes.add(bytes);
+            }
             if is_part {
                 // One of the messages of a call, which follows.
                 sum.bytes = sum.bytes.saturating_add(bytes);
@@ -165,14 +190,30 @@ impl Selection {
         })?;
         sums.times = times.first().copied().unwrap_or_default();
         longest(&mut sums.waits);
-        for ((call, path), sum) in of {
-            let place = share.events().call_paths[path as usize].short();
-            let of = sums.profile.entry((calls::name(call).to_owned(), place));
-            if let Some(sum) = sum {
-                of.or_default().merge(sum);
-            }
+        for (site, sum) in of {
+            sum.into_iter().for_each(|sum| sums.take(share, site, sum));
         }
         Ok(sums)
+    }
+
+    /// Takes what a location did in the whole run from its profile, which knows nothing of single calls.
+    fn take_profile(&self, share: &Share, at: usize, sums: &mut Sums) {
+        for row in share.profile(at) {
+            let (call, site) = (calls::call(row.call), (row.call, row.call_path));
+            if !counts(call, false) || !self.has(share, site) {
+                continue;
+            }
+            // What start-up and shut-down take is not counted.
+            let is_apart = call.is_some_and(|call| call.shape.is_apart());
+            let time = i64::try_from(row.total_ns).unwrap_or(i64::MAX);
+            let of = Row {
+                calls: row.count,
+                time: if is_apart { 0 } else { time },
+                waiting: 0,
+                bytes: row.bytes,
+            };
+            sums.take(share, site, of);
+        }
     }
 
     /// Whether calls of this name and call path are chosen.
@@ -210,7 +251,8 @@ impl Asked for Selection {
         let profile = profile.iter().map(|((call, place), row)| {
             json!({
                 "call": call, "place": short(place), "calls": row.calls,
-                "time_s": seconds(row.time), "waiting_s": seconds(row.waiting), "bytes": row.bytes,
+                "time_s": seconds(row.time), "bytes": row.bytes,
+                "waiting_s": (sums.profiled == 0).then(|| seconds(row.waiting)),
             })
         });
         let waits = sums.waits.iter().map(|(lost, at, since, pattern, late)| {
@@ -225,21 +267,26 @@ impl Asked for Selection {
             })
         });
         // From, to, how many, and their sum.
-        let durations = sums.durations.counts.iter().map(|(&range, (count, sum))| {
-            let border = |range| Histogram::least(range) as f64 / 1e9;
-            json!([border(range), border(range + 1), count, *sum as f64 / 1e9])
-        });
+        let told = |histogram: &Histogram, unit: f64| -> Vec<Value> {
+            let rows = histogram.counts.iter().map(|(&range, (count, sum))| {
+                let border = |range| Histogram::least(range) as f64 / unit;
+                json!([border(range), border(range + 1), count, *sum as f64 / unit])
+            });
+            rows.collect()
+        };
         Ok(json!({
             "from_s": seconds(stretch.0),
             "until_s": seconds(stretch.1),
             "locations": chosen.len(),
             "times_s": times,
             "unread_locations": sums.unread,
+            "profiled_locations": sums.profiled,
             "unknown_waits": sums.unknown,
             "profile": profile.collect::<Vec<_>>(),
             "profile_rows": rows,
             "waits": waits.collect::<Vec<_>>(),
-            "durations_s": durations.collect::<Vec<_>>(),
+            "durations_s": told(&sums.durations, 1e9),
+            "sizes": told(&sums.sizes, 1.0),
         }))
     }
 }

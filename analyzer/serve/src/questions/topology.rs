@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use laggard_overlay::filters::Sum;
 use laggard_overlay::{Filter, Stop};
 use laggard_patterns::PatternId;
 use laggard_trace::{Dimension, Grid};
@@ -11,10 +12,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, seconds, short};
-use crate::index::overlap;
+use super::metric::Metric;
+use super::{Asked, short};
 use crate::share::Share;
-use crate::spending::{NAMES, is_exact, kind_of_time, sent, times};
 
 /// Communicators that are listed, the largest first.
 const LISTED: usize = 32;
@@ -23,15 +23,12 @@ const PLACES: u64 = 1600;
 /// Dimensions of a grid that are told.
 const DIMENSIONS: usize = 16;
 
-/// What ranks send.
-const SENT: [&str; 2] = ["messages", "bytes"];
-
 /// An amount, by place in a grid.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Topology {
     /// The communicator, as the answer without one lists it.
     pub communicator: Option<String>,
-    /// One of [`NAMES`] or [`SENT`], or a pattern: the waiting of that kind.
+    /// See [`Metric::of`].
     pub metric: String,
     /// From when on; from the start.
     pub from_s: Option<f64>,
@@ -162,85 +159,6 @@ fn number(dimensions: &[Dimension], told: &[u32], shared: &[u32]) -> u64 {
     })
 }
 
-/// What is told of each place.
-#[derive(Clone, Copy)]
-enum Metric {
-    /// Position in [`NAMES`].
-    Time(usize),
-    Messages,
-    Bytes,
-    Waits(PatternId),
-}
-
-impl Metric {
-    fn of(name: &str) -> Result<Metric> {
-        Ok(match (name, PatternId::from_id(name)) {
-            ("messages", _) => Metric::Messages,
-            ("bytes", _) => Metric::Bytes,
-            (_, Some(pattern)) => Metric::Waits(pattern),
-            _ => match kind_of_time(name) {
-                Ok(kind) => Metric::Time(kind),
-                Err(_) => bail!(
-                    "metric is one of {}, {}, or a pattern such as late_sender",
-                    NAMES.join(", "),
-                    SENT.join(", ")
-                ),
-            },
-        })
-    }
-
-    /// The amount of an own location in a stretch, and whether that is all; `among` are asked about.
-    fn amount(
-        self,
-        share: &Share,
-        at: usize,
-        (stretch, among): ((i64, i64), usize),
-        stop: &Stop,
-    ) -> Result<(i64, bool)> {
-        let index = share.index_of(at);
-        match self {
-            Metric::Time(kind) => {
-                let spent = times(share, at, &[stretch.0, stretch.1], among, stop)?;
-                Ok((spent.first().map_or(0, |times| times[kind]), true))
-            }
-            Metric::Waits(pattern) => {
-                let waits = index.waits(stretch);
-                let of_it = waits.filter(|wait| wait.pattern == pattern as u32);
-                let ends = of_it.map(|wait| (wait.since, wait.since.saturating_add(wait.lost)));
-                let lost = ends.map(|lost| overlap(lost, stretch)).sum();
-                Ok((lost, index.has_all_waits()))
-            }
-            Metric::Messages | Metric::Bytes if !is_exact(share, at, stretch, among) => {
-                Ok((0, false))
-            }
-            Metric::Messages | Metric::Bytes => {
-                let mut all = 0i64;
-                let is_bytes = matches!(self, Metric::Bytes);
-                sent(share, at, stretch, stop, |_, bytes| {
-                    let amount = if is_bytes { bytes } else { 1 };
-                    all = all.saturating_add_unsigned(amount);
-                })?;
-                Ok((all, true))
-            }
-        }
-    }
-
-    fn told(self, amount: i64) -> Value {
-        match self {
-            Metric::Messages | Metric::Bytes => amount.into(),
-            _ => seconds(amount).into(),
-        }
-    }
-
-    fn unit(self) -> &'static str {
-        match self {
-            Metric::Messages => "",
-            Metric::Bytes => "B",
-            _ => "s",
-        }
-    }
-}
-
 impl Topology {
     fn chosen(&self) -> Result<Option<u64>> {
         let id = self.communicator.as_deref();
@@ -296,12 +214,13 @@ impl Asked for Topology {
             Some((at, rank, *placed.get(&rank)?))
         });
         let amounts = own.map(|(at, rank, place)| {
-            let (amount, is_all) = metric.amount(share, at, (stretch, locations), stop)?;
+            let (mut amount, borders) = ([Sum(0)], [stretch.0, stretch.1]);
+            let is_all = metric.add(share, (at, locations), &borders, &mut amount, stop)?;
             let place_of = Place {
                 first: rank,
                 location: at,
                 ranks: u64::from(share.placed(at).thread == 0),
-                amount,
+                amount: amount[0].0,
             };
             Ok((place, place_of, is_all))
         });
@@ -312,7 +231,7 @@ impl Asked for Topology {
         Ok(found)
     }
 
-    fn answer(&self, _: &Share, found: Grids) -> Result<Value> {
+    fn answer(&self, share: &Share, found: Grids) -> Result<Value> {
         let (chosen, metric) = (self.chosen()?, Metric::of(&self.metric)?);
         let dimensions = |shape: &Shape| -> Vec<Value> {
             let all = shape.dimensions.iter();
@@ -331,8 +250,6 @@ impl Asked for Topology {
         });
         let patterns = found.patterns.keys().copied();
         let patterns = patterns.filter_map(PatternId::from_number);
-        let patterns = patterns.map(|pattern| (pattern.id(), pattern.name()));
-        let others = NAMES.iter().chain(&SENT).map(|name| (*name, *name));
         let total = found.places.values().map(|place| place.amount);
         let total = total.fold(0, i64::saturating_add);
         let places = found.places.iter();
@@ -348,7 +265,7 @@ impl Asked for Topology {
         Ok(json!({
             "metric": self.metric,
             "unit": metric.unit(),
-            "metrics": others.chain(patterns).collect::<Vec<_>>(),
+            "metrics": Metric::all(share, patterns),
             "communicators": listed.collect::<Vec<_>>(),
             "shape": shape,
             "places": places.collect::<Vec<_>>(),

@@ -1,0 +1,278 @@
+//! Amounts of all kinds: over time, by ranks, by communicator, and of more calls than are read.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use laggard_engine::AnalyzeOptions;
+use laggard_engine::events::Events;
+use laggard_generator::{Length, Program, Settings, generate};
+use laggard_patterns::PatternId;
+use laggard_serve::Share;
+use laggard_trace::Definition;
+use laggard_trace::calls::number;
+use serde_json::{Value, json};
+
+use super::{RANKS, asked, same, share, write};
+use crate::support::{finalize, init, ranks};
+
+fn of(share: &Share, question: Value) -> Value {
+    asked(share, question).unwrap()
+}
+
+/// What the map and the course of a metric add up to, and their parts.
+fn totals(share: &Share, metric: &str) -> (f64, f64, Vec<f64>) {
+    let heat = json!({"ask": "heat", "metric": metric, "width": 31, "height": 2});
+    let heat = of(share, heat);
+    let course = of(
+        share,
+        json!({"ask": "course", "metric": metric, "width": 70}),
+    );
+    for answer in [&heat, &course] {
+        assert_eq!(answer["partly_counted"], 0, "{metric}");
+    }
+    let rates = course["rates"].as_array().unwrap().iter();
+    (
+        heat["total"].as_f64().unwrap(),
+        course["total"].as_f64().unwrap(),
+        rates.map(|rate| rate.as_f64().unwrap()).collect(),
+    )
+}
+
+/// Whatever is shown over time is as much as a selection of all, a matrix or the report has of it.
+#[test]
+fn amounts_over_time_add_up() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let selection = of(&share, json!({"ask": "selection"}));
+    let whole = |metric: &str| -> f64 {
+        of(&share, json!({"ask": "matrix", "metric": metric}))["whole"]
+            .as_f64()
+            .unwrap()
+    };
+    let mut expected = vec![("messages", whole("messages")), ("bytes", whole("bytes"))];
+    let times = selection["times_s"].as_object().unwrap();
+    expected.extend(
+        times
+            .iter()
+            .map(|(kind, time)| (&kind[..], time.as_f64().unwrap())),
+    );
+    let metrics = &share.report().unwrap().metrics;
+    let lost = metrics.iter().filter(|(id, metric)| {
+        let pattern = PatternId::from_id(id);
+        metric.total_s > 0.0 && pattern.is_some_and(PatternId::is_waiting)
+    });
+    expected.extend(lost.map(|(id, metric)| (&id[..], metric.total_s)));
+    assert!(
+        expected.iter().any(|(name, _)| *name == "late_sender"),
+        "{expected:?}"
+    );
+    let offered = of(&share, json!({"ask": "overview"}))["metrics"].clone();
+    let end_s = share.events().end_ns() as f64 / 1e9;
+    for (metric, expected) in expected {
+        assert!(
+            offered
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|one| one[0] == metric),
+            "{metric}: {offered}"
+        );
+        let (heat, course, rates) = totals(&share, metric);
+        let error = |found: f64| (found - expected).abs();
+        assert!(
+            error(heat) < 1e-6 && error(course) < 1e-6,
+            "{metric}: {heat} {course} {expected}"
+        );
+        // All rates together are the whole, as far as three digits tell.
+        let sum = rates.iter().sum::<f64>() * end_s / rates.len() as f64;
+        assert!(error(sum) <= 1e-3 * expected, "{metric}: {sum} {expected}");
+    }
+    // The darkest place of what is no time has most of it; there are no more ranks than compute.
+    let heat = of(
+        &share,
+        json!({"ask": "heat", "metric": "messages", "width": 31, "height": RANKS}),
+    );
+    let cells = STANDARD.decode(heat["cells"].as_str().unwrap()).unwrap();
+    assert_eq!(cells.iter().max(), Some(&255));
+    // Only rank 0 sends.
+    assert!(cells[31..].iter().all(|&cell| cell == 0));
+    let (_, _, rates) = totals(&share, "computation");
+    assert!(
+        rates.iter().all(|&rate| rate <= f64::from(RANKS)),
+        "{rates:?}"
+    );
+    assert!(asked(&share, json!({"ask": "course", "metric": "x", "width": 5})).is_err());
+}
+
+/// Sizes of messages are those of the matrix, and a communicator has what was sent in it.
+#[test]
+fn messages_have_sizes_and_communicators() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let sizes = of(&share, json!({"ask": "selection"}))["sizes"].clone();
+    let sum = |at: usize| -> f64 {
+        let rows = sizes.as_array().unwrap().iter();
+        rows.map(|row| row[at].as_f64().unwrap()).sum()
+    };
+    for (metric, column) in [("messages", 2), ("bytes", 3)] {
+        let matrix = of(&share, json!({"ask": "matrix", "metric": metric}));
+        same(&matrix["whole"], sum(column));
+        let listed = matrix["communicators"].as_array().unwrap();
+        let sums = listed.iter().map(|one| {
+            let question = json!({"ask": "matrix", "metric": metric, "communicator": one[0]});
+            let answer = of(&share, question);
+            assert_eq!(answer["exact"], true);
+            answer["whole"].as_f64().unwrap()
+        });
+        same(&matrix["whole"], sums.sum());
+        let other = json!({"ask": "matrix", "metric": metric, "communicator": "77777"});
+        assert_eq!(of(&share, other)["cells"], json!([]));
+    }
+    for wrong in [
+        json!({"ask": "matrix", "metric": "bytes", "communicator": "name"}),
+        json!({"ask": "matrix", "metric": "waiting", "communicator": "1"}),
+    ] {
+        assert!(asked(&share, wrong).is_err());
+    }
+    // Some of them: calls of rank 0 in some rounds.
+    let some =
+        json!({"ask": "selection", "from_s": 0.0102, "until_s": 0.0112, "functions": "send"});
+    let some = of(&share, some);
+    assert_eq!(some["sizes"][0][2], 40);
+}
+
+/// Findings lead to the place of their call in the profile.
+#[test]
+fn findings_know_their_places_in_the_profile() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let share = share(trace.path());
+    let nodes = &share.report().unwrap().call_tree.as_ref().unwrap().nodes;
+    let overview = of(&share, json!({"ask": "overview"}));
+    let findings = overview["findings"].as_array().unwrap();
+    assert!(!findings.is_empty());
+    for found in findings {
+        let node = &nodes[found["node"].as_u64().unwrap() as usize];
+        assert_eq!(
+            (&node.kind[..], &node.name[..]),
+            ("call", found["operation"].as_str().unwrap())
+        );
+    }
+}
+
+/// Two ranks compute for 3 and 1 ms before barriers; instructions are counted in half of that.
+#[test]
+fn counters_over_time_are_what_was_counted() {
+    const MS: u64 = 1_000_000;
+    let trace = tempfile::tempdir().unwrap();
+    let mut all = ranks(2);
+    for (rank, calls) in all.iter_mut().enumerate() {
+        let text = |id, text: &str| Definition::String {
+            id,
+            bytes: text.as_bytes().to_vec(),
+        };
+        calls.define(text(7, "counter"));
+        calls.define(text(8, "instructions"));
+        calls.define(Definition::Property { key: 7, value: 8 });
+        calls.call(1, init(), 0, MS);
+        let computes = if rank == 0 { 3 * MS } else { MS };
+        for round in 0..10 {
+            let begin = (1 + 4 * round) * MS;
+            calls.counts(computes / 2, &[1000]);
+            calls.collective(
+                10,
+                number::MPI_Barrier,
+                -1,
+                begin + computes,
+                begin + 4 * MS,
+            );
+        }
+        calls.call(40, finalize(), 41 * MS, 42 * MS);
+        calls.write(trace.path());
+    }
+    let share = share(trace.path());
+    let offered = of(&share, json!({"ask": "overview"}))["metrics"].clone();
+    let own = offered.as_array().unwrap().last().unwrap().clone();
+    assert_eq!(own, json!(["counter:instructions", "instructions"]));
+    let course = |from: f64, until: f64, width: u64| {
+        let of_it = json!({
+            "ask": "course", "metric": "counter:instructions", "width": width, "from_s": from, "until_s": until,
+        });
+        of(&share, of_it)
+    };
+    assert_eq!(course(0.0, 0.042, 9)["total"], 20_000);
+    // 1 ms of the third round, whose end comes later: a third of what rank 0 counts in it, all of the other's.
+    assert_eq!(course(0.009, 0.010, 1)["total"], 1333);
+    assert_eq!(course(0.009, 0.010, 1)["rates"], json!([1.333e6]));
+    assert_eq!(course(0.012, 0.013, 3)["total"], 0);
+    let heat = json!({"ask": "heat", "metric": "counter:instructions", "width": 42, "height": 2});
+    let heat = of(&share, heat);
+    assert_eq!(heat["rows"][0]["total"], 10_000);
+    assert_eq!(heat["most"], 1000);
+    let none = json!({"ask": "course", "metric": "counter:cycles", "width": 4});
+    assert_eq!(of(&share, none)["total"], 0);
+}
+
+/// More calls than are read for an answer are told as the profile of the run has them.
+#[test]
+fn a_run_that_is_too_large_to_be_read_has_a_profile() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace");
+    let settings = Settings::new(Program::Stencil, 4, Length::Calls(2_600_000));
+    generate(&settings, &trace).unwrap();
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let report = laggard_engine::analyze(&trace, &options)
+        .unwrap()
+        .unwrap()
+        .report;
+    let nodes = report.call_tree.as_ref().unwrap().nodes.clone();
+    let events = Events::open(&trace).unwrap();
+    let share = Share::new(&laggard_comm::Serial, events, Some(report), &trace).unwrap();
+    let all = of(&share, json!({"ask": "selection"}));
+    assert_eq!(
+        (&all["profiled_locations"], &all["unread_locations"]),
+        (&json!(4), &json!(0))
+    );
+    let rows = all["profile"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["waiting_s"].is_null()));
+    let mut calls = 0.0;
+    for name in ["MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce"] {
+        let own = rows.iter().filter(|row| row["call"] == name);
+        let own = own.fold((0.0, 0.0), |(count, time), row| {
+            let value = |key: &str| row[key].as_f64().unwrap();
+            (count + value("calls"), time + value("time_s"))
+        });
+        let of_it = nodes
+            .iter()
+            .filter(|node| node.kind == "call" && node.name == name);
+        let (count, time) = of_it.fold((0.0, 0.0), |(count, time), node| {
+            (
+                count + node.calls.exclusive as f64,
+                time + node.time_s.exclusive,
+            )
+        });
+        assert_eq!(own.0, count, "{name}");
+        assert!(
+            (own.1 - time).abs() < 1e-5 * time,
+            "{name}: {} {time}",
+            own.1
+        );
+        calls += count;
+    }
+    assert!(calls > 2_500_000.0, "{calls}");
+    // Part of it is not told by profiles.
+    let end_s = all["until_s"].as_f64().unwrap();
+    let most = of(&share, json!({"ask": "selection", "until_s": 0.97 * end_s}));
+    assert_eq!(
+        (&most["profiled_locations"], &most["unread_locations"]),
+        (&json!(0), &json!(4))
+    );
+    let messages = json!({"ask": "course", "metric": "messages", "width": 10});
+    assert_eq!(of(&share, messages)["partly_counted"], 4);
+    let some = json!({"ask": "course", "metric": "messages", "width": 10, "until_s": 0.1 * end_s});
+    let some = of(&share, some);
+    assert_eq!(some["partly_counted"], 0);
+    assert!(some["total"].as_u64() > Some(100_000));
+}
