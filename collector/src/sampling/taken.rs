@@ -1,4 +1,7 @@
-//! Signals that the program takes by calls instead of handlers, of which it must never get ours.
+//! Signals that the program takes, by calls or handlers, of which it must never get ours.
+//!
+//! A handler for our signal is the program's: no more of it are sent from then on. Until then the program sees the
+//! default, as without the collector.
 //!
 //! A thread that blocks all signals has ours pending, too. `sigwait` and its like take it and go on to wait. Of
 //! descriptors (`signalfd`) it is left out; if one was made with it before it was chosen, another one is.
@@ -11,7 +14,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use libc::{siginfo_t, sigset_t, timespec};
+use libc::{sighandler_t, siginfo_t, sigset_t, timespec};
 
 use super::timer;
 use crate::next::Next;
@@ -21,6 +24,9 @@ type WaitInfo = unsafe extern "C-unwind" fn(*const sigset_t, *mut siginfo_t) -> 
 type TimedWait =
     unsafe extern "C-unwind" fn(*const sigset_t, *mut siginfo_t, *const timespec) -> c_int;
 type Pending = unsafe extern "C-unwind" fn(*mut sigset_t) -> c_int;
+type SetAction =
+    unsafe extern "C-unwind" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+type SetHandler = unsafe extern "C-unwind" fn(c_int, sighandler_t) -> sighandler_t;
 type Descriptor = unsafe extern "C-unwind" fn(c_int, *const sigset_t, c_int) -> c_int;
 
 static WAIT: Next<Wait> = Next::new("sigwait\0");
@@ -28,6 +34,9 @@ static WAIT_INFO: Next<WaitInfo> = Next::new("sigwaitinfo\0");
 static TIMED_WAIT: Next<TimedWait> = Next::new("sigtimedwait\0");
 static PENDING: Next<Pending> = Next::new("sigpending\0");
 static DESCRIPTOR: Next<Descriptor> = Next::new("signalfd\0");
+static ACTION: Next<SetAction> = Next::new("sigaction\0");
+static HANDLER: Next<SetHandler> = Next::new("signal\0");
+static OLD_HANDLER: Next<SetHandler> = Next::new("__sysv_signal\0");
 
 /// Runs when this library is loaded.
 pub fn loaded() {
@@ -38,6 +47,9 @@ pub fn loaded() {
             &TIMED_WAIT.target,
             &PENDING.target,
             &DESCRIPTOR.target,
+            &ACTION.target,
+            &HANDLER.target,
+            &OLD_HANDLER.target,
         ]
         .into_iter(),
     );
@@ -205,4 +217,98 @@ unsafe extern "C-unwind" fn signalfd(file: c_int, set: *const sigset_t, flags: c
         }
         next(file, &others, flags)
     }
+}
+
+/// Sets or tells the action of a signal, whoever has it.
+///
+/// # Safety
+/// The arguments of `sigaction`.
+pub unsafe fn set_action(
+    signal: c_int,
+    action: *const libc::sigaction,
+    before: *mut libc::sigaction,
+) -> c_int {
+    unsafe extern "C-unwind" fn absent(
+        _: c_int,
+        _: *const libc::sigaction,
+        _: *mut libc::sigaction,
+    ) -> c_int {
+        -1
+    }
+    // SAFETY: as the caller states.
+    unsafe { ACTION.get(absent)(signal, action, before) }
+}
+
+/// Whether the program is told the default of this signal, which is ours. If it is to have another handler now, ours
+/// has ended.
+fn is_told_default(signal: c_int, wanted: Option<sighandler_t>) -> bool {
+    if timer::in_use() != signal || timer::chosen() != Some(signal) {
+        return false;
+    }
+    if wanted.is_some_and(|wanted| wanted != libc::SIG_DFL) {
+        timer::give_up();
+    }
+    true
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sigaction(
+    signal: c_int,
+    action: *const libc::sigaction,
+    before: *mut libc::sigaction,
+) -> c_int {
+    // SAFETY: the caller's action, or none.
+    let wanted = unsafe { action.as_ref() }.map(|action| action.sa_sigaction);
+    if signal <= 0 || !is_told_default(signal, wanted) {
+        // SAFETY: the caller's arguments.
+        return unsafe { set_action(signal, action, before) };
+    }
+    // SAFETY: as above. All zeros are the default.
+    unsafe {
+        if wanted.is_some_and(|wanted| wanted != libc::SIG_DFL)
+            && set_action(signal, action, ptr::null_mut()) != 0
+        {
+            return -1;
+        }
+        if !before.is_null() {
+            before.write(std::mem::zeroed());
+        }
+    }
+    0
+}
+
+/// Sets a handler by `set`, which is one of the two functions for that.
+///
+/// # Safety
+/// The arguments of that function.
+unsafe fn set_handler(
+    set: &Next<SetHandler>,
+    signal: c_int,
+    handler: sighandler_t,
+) -> sighandler_t {
+    unsafe extern "C-unwind" fn absent(_: c_int, _: sighandler_t) -> sighandler_t {
+        libc::SIG_ERR
+    }
+    let is_default = signal > 0 && is_told_default(signal, Some(handler));
+    if is_default && handler == libc::SIG_DFL {
+        return libc::SIG_DFL;
+    }
+    // SAFETY: as the caller states.
+    match unsafe { set.get(absent)(signal, handler) } {
+        libc::SIG_ERR => libc::SIG_ERR,
+        _ if is_default => libc::SIG_DFL,
+        before => before,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: the caller's arguments.
+    unsafe { set_handler(&HANDLER, signal, handler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: as above.
+    unsafe { set_handler(&OLD_HANDLER, signal, handler) }
 }

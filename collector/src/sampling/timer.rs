@@ -12,7 +12,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence,
 };
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::helper::{self, Watch};
 use super::store::{STACK, Store};
@@ -42,6 +42,12 @@ struct Target {
 
 /// Where all targets are.
 static ALL: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// Timers of the kernel's that run, as addresses.
+static TIMERS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// The program has a handler of its own for the signal.
+static IS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 /// Targets without a thread.
 static FREE: Mutex<Vec<&'static AtomicPtr<Target>>> = Mutex::new(Vec::new());
@@ -104,7 +110,14 @@ impl Source {
                 libc::timer_delete(id);
                 return Err(error);
             }
-            Ok(Source::Kernel(id))
+            if let Ok(mut timers) = TIMERS.lock() {
+                timers.push(id.expose_provenance());
+            }
+            let source = Source::Kernel(id);
+            if IS_GIVEN_UP.load(Ordering::Relaxed) {
+                source.stop();
+            }
+            Ok(source)
         }
     }
 
@@ -145,10 +158,15 @@ impl Source {
     /// The same, for good.
     fn end(&self) {
         match self {
-            // SAFETY: made by `kernel`, and deleted once.
-            Source::Kernel(id) => unsafe {
-                libc::timer_delete(*id);
-            },
+            Source::Kernel(id) => {
+                if let Ok(mut timers) = TIMERS.lock() {
+                    timers.retain(|timer| *timer != id.addr());
+                }
+                // SAFETY: made by `kernel`, and deleted once.
+                unsafe {
+                    libc::timer_delete(*id);
+                }
+            }
             Source::Helper(pulse) => helper::remove(pulse),
         }
     }
@@ -207,6 +225,9 @@ impl Pulse {
 impl Watch for Pulse {
     fn look(&self) {
         let period = self.aim.period.as_nanos().max(1) as u64;
+        if IS_GIVEN_UP.load(Ordering::Relaxed) {
+            return;
+        }
         let told = self.told.load(Ordering::Relaxed);
         let periods = clock::of_thread_ns(self.clock).saturating_sub(told) / period;
         if periods == 0 {
@@ -392,6 +413,43 @@ pub fn chosen() -> Option<i32> {
     (signal != 0 && is_handled(signal)).then_some(signal)
 }
 
+/// The signal that has been chosen; 0: none.
+pub fn in_use() -> i32 {
+    SIGNAL.load(Ordering::Relaxed)
+}
+
+/// No more signals are sent: the program is about to have a handler for ours. Of those on their way, kernels from 6.13
+/// on take back what timers sent; what the helper sent is awaited, unless its thread does not take it.
+pub fn give_up() {
+    const MOST: Duration = Duration::from_millis(20);
+    IS_GIVEN_UP.store(true, Ordering::SeqCst);
+    // Who is interrupted while it has the lock may set a handler in its own: those timers are ended later.
+    if let Ok(timers) = TIMERS.try_lock() {
+        for &timer in timers.iter() {
+            let id = ptr::with_exposed_provenance_mut(timer);
+            // SAFETY: a timer that is not deleted while the list is locked; all zero is a time.
+            unsafe { libc::timer_settime(id, 0, &std::mem::zeroed(), ptr::null_mut()) };
+        }
+    }
+    let begin = Instant::now();
+    while is_one_on_its_way() && begin.elapsed() < MOST {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// Whether a signal of the helper has not been handled yet.
+fn is_one_on_its_way() -> bool {
+    let all = ALL.try_lock();
+    all.is_ok_and(|all| {
+        all.iter().any(|&target| {
+            let target = ptr::with_exposed_provenance::<AtomicPtr<Target>>(target);
+            // SAFETY: a target, which is never freed.
+            let of = unsafe { &(*(*target).load(Ordering::Relaxed)).periods };
+            of.load(Ordering::Relaxed) > 0
+        })
+    })
+}
+
 /// Whether it was a source of ours that sent a signal.
 pub fn is_ours(info: &libc::siginfo_t) -> bool {
     let is_such = info.si_signo == SIGNAL.load(Ordering::Relaxed);
@@ -426,7 +484,7 @@ fn signal() -> io::Result<i32> {
     let _one = CHOOSING.lock();
     let known = SIGNAL.load(Ordering::Relaxed);
     if known != 0 {
-        return match is_handled(known) {
+        return match is_handled(known) && !IS_GIVEN_UP.load(Ordering::Relaxed) {
             true => Ok(known),
             false => Err(io::Error::other("the program uses the signal")),
         };
@@ -444,7 +502,7 @@ fn signal() -> io::Result<i32> {
         // `sigfillset` leaves out the C library's own signals: one of them cancels threads, which would unwind
         // them through the handler.
         ptr::write_bytes(&mut ours.sa_mask, u8::MAX, 1);
-        if libc::sigaction(signal, &ours, ptr::null_mut()) != 0 {
+        if taken::set_action(signal, &ours, ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());
         }
     }
@@ -457,7 +515,7 @@ fn action(signal: i32) -> Option<usize> {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: the call fills it in; all zeros are an action, too.
     unsafe {
-        let failed = libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
+        let failed = taken::set_action(signal, ptr::null(), action.as_mut_ptr());
         (failed == 0).then(|| action.assume_init().sa_sigaction)
     }
 }
@@ -478,7 +536,7 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         unsafe {
             let mut default: libc::sigaction = std::mem::zeroed();
             default.sa_sigaction = libc::SIG_DFL;
-            libc::sigaction(signal, &default, ptr::null_mut());
+            taken::set_action(signal, &default, ptr::null_mut());
             libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal);
         }
         return;

@@ -58,6 +58,26 @@ static void use_signals(void)
     setitimer(ITIMER_PROF, &often, NULL);
 }
 
+/* The program looks which signals nobody uses, and then uses them all, also those of another thread that is sampled. */
+static void use_all_signals(void)
+{
+    int used = 0;
+    struct sigaction now;
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++) {
+        sigaction(signal, NULL, &now);
+        used += now.sa_handler != SIG_DFL;
+    }
+    for (int one = SIGRTMIN; one <= SIGRTMAX; one++) {
+        if (one % 2 == rank)
+            used += signal(one, on_tick) != SIG_DFL;
+        else
+            used += sigaction(one, &(struct sigaction){.sa_handler = on_tick}, &now) || now.sa_handler != SIG_DFL;
+    }
+    meet(100);
+    raise(SIGRTMAX - 3);
+    printf("%d: %d used, got %d\n", rank, used, (int)others);
+}
+
 static void *compute(void *to)
 {
     work(to == NULL ? 1 : 1e9);
@@ -209,6 +229,13 @@ int main(int argc, char **argv)
         struct itimerval never = {{0, 0}, {0, 0}};
         setitimer(ITIMER_PROF, &never, NULL);
         printf("%d: %s ticks, %d others\n", rank, ticks >= 5 ? "own" : "no", (int)others);
+    } else if (strcmp(what, "handlers") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, call_and_compute, &rank);
+        work(20);
+        use_all_signals();
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
     } else if (strcmp(what, "blocked") == 0) {
         sigset_t all;
         sigfillset(&all);
