@@ -211,6 +211,11 @@ fn causes(found: &Bottleneck) -> Causes {
 
 /// A text without numbers, which are rounded times.
 fn words(text: &str) -> String {
+    // Where a rank was between calls is a matter of root causes, which are compared by themselves.
+    let at = text
+        .rfind(", mostly ")
+        .filter(|&at| !text[at..].contains(" before "));
+    let text = &text[..at.unwrap_or(text.len())];
     // Whether most of the time or only the end of it was in a call may be close.
     let text = text
         .replace(", at last in ", " in ")

@@ -661,7 +661,14 @@ fn bottleneck(
             waits,
             places,
         );
-        let because = reason.text.clone();
+        let share = ratio(cause.sums.severity as f64, severity as f64);
+        let mostly = context
+            .traced
+            .mostly(&(pattern as u8, operation, path), key.rank, share);
+        let because = match mostly.filter(|_| reason.is_between) {
+            Some(mostly) => format!("{}, mostly {mostly}", reason.text),
+            None => reason.text.clone(),
+        };
         reasons.push(reason);
         let part = |ns: u64| Some(seconds(ns));
         laggard_report::Cause {
@@ -669,7 +676,7 @@ fn bottleneck(
             operation: calls::name(key.operation).to_owned(),
             location: places.of(key.path),
             severity_s: seconds(cause.sums.severity),
-            share: ratio(cause.sums.severity as f64, severity as f64),
+            share,
             because,
             computation_s: part(cause.sums.computation),
             wait_s: part(cause.sums.waiting),

@@ -24,6 +24,8 @@ pub struct Reason {
     pub hint: Option<String>,
     /// Whether that is about calls that held it up.
     pub is_held_up: bool,
+    /// Whether all that is told was between calls.
+    pub is_between: bool,
 }
 
 /// Below this factor, it is told in percent.
@@ -267,6 +269,7 @@ pub fn because(
     };
     Reason {
         is_held_up: most(view.parts()) == Activity::Waiting,
+        is_between: !named.contains(&Activity::Waiting) && !named.contains(&Activity::Io),
         text: format!("{} {before}", list(&phrases)),
         late: match named.contains(&Activity::Computation) {
             true => Late::Computed,

@@ -233,6 +233,19 @@ impl Traced {
         is_known.then(|| (own.sum::<f64>() / share).min(1.0))
     }
 
+    /// Where a rank was between calls while it caused at least half of the `share` of a finding's time for which it
+    /// was late, in words.
+    pub fn mostly(&self, key: &FindingKey, rank: u32, share: f64) -> Option<String> {
+        let own = self.parts(key).filter_map(|(at, part)| {
+            let root = &self.roots[at];
+            let (_, amount) = root.ranks.iter().find(|(own, _)| *own == rank)?;
+            Some((at, part * root.share(*amount)))
+        });
+        let (at, own) = own.max_by(|one, other| one.1.total_cmp(&other.1))?;
+        let row = self.rows.get(at).filter(|_| 2.0 * own >= share)?;
+        words::stretch(row)
+    }
+
     /// The largest share of a finding's waits that one rank started; 0 if that is not known.
     pub fn most_of_one(&self, key: &FindingKey) -> f64 {
         let mut by_rank: FxHashMap<u32, f64> = FxHashMap::default();

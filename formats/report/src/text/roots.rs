@@ -105,6 +105,28 @@ fn during(did: &Outside, operation: &str, begin: &str, until: Option<&str>) -> O
     between(operation, begin, until).or_else(|| inside.then(|| format!("in {begin}")))
 }
 
+/// `between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`, or in which function: where a rank was
+/// between calls.
+pub(crate) fn stretch(root: &RootCause) -> Option<String> {
+    outside(&root.activity)?;
+    let function = root.functions.first().map(|most| &most.location);
+    let is_function = root.operation.is_empty() && root.until.is_none();
+    let function = function.or(is_function.then_some(&root.location));
+    let place = match function {
+        Some(function) => format!("in {}", finding::place(function)),
+        None => {
+            // Who made no call before did nothing else until then.
+            let (begin, until) = ends(&root.operation, &root.location, root.until.as_ref());
+            let known = until.filter(|_| !root.operation.is_empty());
+            between(&root.operation, &begin, known.as_deref())?
+        }
+    };
+    Some(match root.activity.as_str() {
+        "kernel" => format!("in the kernel {place}"),
+        _ => place,
+    })
+}
+
 /// The calls at both ends of an activity.
 pub(super) fn ends(
     operation: &str,

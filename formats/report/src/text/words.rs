@@ -65,6 +65,12 @@ pub fn root_cause(root: &RootCause) -> String {
     text::roots::what(root)
 }
 
+/// `between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`, or in which function, if it is time between
+/// calls.
+pub fn stretch(root: &RootCause) -> Option<String> {
+    text::roots::stretch(root)
+}
+
 /// `asleep or blocked`, of an activity that is time between calls beside work.
 pub fn off_work(activity: &str) -> Option<&'static str> {
     text::roots::off_work(activity)
