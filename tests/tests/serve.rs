@@ -240,6 +240,7 @@ fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
             find.dispatchEvent(new Event('input'));
         })()",
     );
+    settle(&mut browser);
     assert!(
         number(
             &mut browser,

@@ -146,7 +146,7 @@ fn split_offset(function: &str) -> (&str, u64) {
 }
 
 /// The function of a frame, which is `function file:line` or `function+0x12`.
-fn function_of(frame: &str) -> String {
+pub fn function_of(frame: &str) -> String {
     let is_place = |text: &str| {
         let line = text.rsplit_once(':').map(|(_, line)| line);
         line.is_some_and(|line| !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit()))

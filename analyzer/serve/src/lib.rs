@@ -19,6 +19,7 @@
 //! variant of [`Question`]. *The next view* is a file in `client`, named in `server/page.rs`.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod against;
 pub mod follow;
 pub mod index;
 mod news;

@@ -22,6 +22,8 @@ pub struct Share {
     index: Index,
     /// The report about the run, at the head.
     report: Option<Arc<Report>>,
+    /// The report about another run that this one is shown against, at the head.
+    against: Option<Arc<Report>>,
     /// The run as a whole, at the head, if nobody writes its trace any more.
     whole: Option<Arc<Whole>>,
     /// The locations that it answers for.
@@ -94,6 +96,7 @@ impl Share {
             events,
             index,
             report: report.map(Arc::new),
+            against: None,
             kept,
             files,
         })
@@ -109,10 +112,21 @@ impl Share {
             events,
             index,
             report,
+            against: None,
             whole: None,
             kept: None,
             files,
         }
+    }
+
+    /// Is shown against another run from now on.
+    pub fn compare(&mut self, other: Report) {
+        self.against = Some(Arc::new(other));
+    }
+
+    /// The report about another run that this one is shown against.
+    pub fn against(&self) -> Option<&Report> {
+        self.against.as_deref()
     }
 
     /// The report, to be kept with a later share.

@@ -26,6 +26,9 @@ pub struct Serve {
     /// The findings [default: report.json beside the trace; if there is none, an analysis now]
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
+    /// Another run of the program, its report or directory: the profile has what that one has, too
+    #[arg(long, value_name = "REPORT", conflicts_with = "follow")]
+    pub against: Option<PathBuf>,
     /// Follow a program that still runs, or is about to start: show what it has done so far. All
     /// agents have this option, or none
     #[arg(long, conflicts_with = "report")]
@@ -49,7 +52,7 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "agents")]
     pub meet: Option<PathBuf>,
     /// Be one of the agents of the server that wrote this file; - reads it from the input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["meet", "agents", "port", "socket", "report"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["meet", "agents", "port", "socket", "report", "against"])]
     pub join: Option<PathBuf>,
     /// Agents that each agent asks, in a tree; as many as there are: all are asked by the first
     #[arg(long, value_name = "N", default_value_t = laggard_comm::FAN_OUT as u16, value_parser = clap::value_parser!(u16).range(1..))]

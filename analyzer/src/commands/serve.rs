@@ -13,11 +13,12 @@ use laggard_comm::{self as comm, Job, MpiJob, signals};
 use laggard_engine::events::Events;
 use laggard_overlay::tcp::{self, Host, Meeting};
 use laggard_overlay::{LinkJob, Linked, link, mpi};
+use laggard_report::Report;
 use laggard_serve::follow::{self, Extent, Follow, Growing};
 use laggard_serve::server::{self, Ended, Options};
 use laggard_serve::{Share, Shares};
 
-use super::{export, screen, traces};
+use super::{export, reports, screen, traces};
 use crate::cli::Serve;
 
 /// Answers the pages of browsers until it is stopped.
@@ -154,7 +155,17 @@ fn share(options: &Serve, job: &dyn Job) -> Result<Share> {
     if has == [0] {
         report = export::analyzed(job, &trace)?;
     }
-    let share = Share::new(job, events, report, &trace)?;
+    let other = match &options.against {
+        Some(other) if is_head => {
+            reports::file(other).and_then(|file| Ok(Some(Report::read(&file)?)))
+        }
+        _ => Ok(None),
+    };
+    let other = comm::agree(job, other)?;
+    let mut share = Share::new(job, events, report, &trace)?;
+    if let Some(other) = other {
+        share.compare(other);
+    }
     if is_head && share.kept.is_none() && !options.quiet {
         screen::say("note: the index cannot be kept: it is made anew each time");
     }

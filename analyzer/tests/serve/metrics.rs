@@ -11,7 +11,7 @@ use laggard_trace::Definition;
 use laggard_trace::calls::number;
 use serde_json::{Value, json};
 
-use super::{RANKS, asked, same, share, write};
+use super::{RANKS, asked, report, same, share, write, write_rounds};
 use crate::support::{finalize, init, ranks};
 
 fn of(share: &Share, question: Value) -> Value {
@@ -140,6 +140,38 @@ fn messages_have_sizes_and_communicators() {
         json!({"ask": "selection", "from_s": 0.0102, "until_s": 0.0112, "functions": "send"});
     let some = of(&share, some);
     assert_eq!(some["sizes"][0][2], 40);
+}
+
+/// Another run is told beside: here, one of half as many rounds.
+#[test]
+fn a_run_is_shown_against_another_one() {
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let other = tempfile::tempdir().unwrap();
+    write_rounds(other.path(), 350, true);
+    let mut share = share(trace.path());
+    let alone = of(&share, json!({"ask": "tree", "metric": "calls"}));
+    assert!(alone["against"].is_null() && alone["metrics"][0]["before"].is_null());
+    let before = report(other.path());
+    let nodes = before.call_tree.as_ref().unwrap().nodes.clone();
+    share.compare(before);
+    for metric in ["calls", "waiting"] {
+        let tree = of(&share, json!({"ask": "tree", "metric": metric}));
+        assert!(tree["against"].is_string());
+        let rows = tree["nodes"].as_array().unwrap();
+        assert!(rows.iter().filter(|row| row[2] == "call").count() > 3);
+        for row in rows {
+            let is_it =
+                |node: &&laggard_report::CallNode| row[2] == node.kind && row[3] == node.name;
+            let node = nodes.iter().find(is_it).unwrap();
+            let expected = match metric {
+                "calls" => node.calls.inclusive as f64,
+                _ => node.waiting_s.inclusive,
+            };
+            same(&row[7][0], expected);
+        }
+        assert!(rows[0][7][0].as_f64() < rows[0][4].as_f64());
+    }
 }
 
 /// Findings lead to the place of their call in the profile.

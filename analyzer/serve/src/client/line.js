@@ -12,6 +12,8 @@ const BOTTOM = 20;
 const LANE = 26;
 /** How texts of changes of the recording begin. */
 const CHANGE = "recording: ";
+/** Pixels towards a rank that is not shown. */
+const AWAY = 12;
 /** Ranks that are shown at a time. */
 export const LANES = 16;
 const canvas = document.getElementById("line");
@@ -134,19 +136,26 @@ function drawParts(pen, lane, top, wide, colours) {
   }
 }
 
-/** From each wait to the call that came late, as far as both are shown. */
+/** From each wait to the call that came late, or the way to its rank. */
 function drawArrows(pen, x, colour) {
   const lanes = new Map(shown.lanes.map((lane, at) => [lane.location, at]));
   pen.strokeStyle = colour;
   pen.lineWidth = 1.2;
   shown.lanes.forEach((lane, at) => {
-    for (const [since, lost, , , late, enter] of lane.waits) {
-      const to = lanes.get(late);
-      if (to === undefined || to === at || x(since + lost) - x(since) < 3) continue;
+    for (const [since, lost, , rank, late, enter] of lane.waits) {
+      if (late === null || lanes.get(late) === at || x(since + lost) - x(since) < 3) continue;
+      const [begin, low] = [x(since + lost), at * LANE + LANE - 7];
       pen.beginPath();
-      pen.moveTo(x(since + lost), at * LANE + LANE - 7);
-      pen.lineTo(x(enter), to * LANE + LANE / 2);
+      pen.moveTo(begin, low);
+      if (lanes.has(late)) pen.lineTo(x(enter), lanes.get(late) * LANE + LANE / 2);
+      // Who is not shown is above or below.
+      else pen.lineTo(begin, low + (late < shown.lanes[0].location ? -AWAY : AWAY));
       pen.stroke();
+      if (!lanes.has(late) && begin - x(since) > 120) {
+        pen.fillStyle = "#000";
+        pen.textAlign = "right";
+        pen.fillText(`rank ${rank}`, begin - 3, at * LANE + 10, begin - x(since) - 60);
+      }
     }
   });
   // The chain of the chosen call, over all others.

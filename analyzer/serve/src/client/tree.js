@@ -7,6 +7,8 @@ import { change, run, state } from "./state.js";
 import { fill } from "./tables.js";
 import { bytes, duration } from "./units.js";
 
+/** Pixels from nothing to the most of a rank. */
+const SPREAD = 200;
 const element = (id) => document.getElementById(id);
 let shown = null;
 let asked = "";
@@ -19,10 +21,17 @@ function amount(value, unit, whole) {
   return unit === "B" ? bytes(value) : String(Math.round(value));
 }
 
+/** How much more, or less, there is than in the other run. */
+function changed(row, whole) {
+  const more = row.inclusive - (row.before?.[0] ?? 0);
+  if (row.before === null || more === 0) return "";
+  return `${more > 0 ? "+" : "−"}${amount(Math.abs(more), shown.unit, whole)}`;
+}
+
 /** Nodes by position, each with those below it, in the chosen order. */
 function tree() {
-  const nodes = new Map(shown.nodes.map(([at, parent, kind, name, inclusive, exclusive, ranks]) => [
-    at, { at, parent, kind, name: name || kind, inclusive, exclusive, ranks, below: [] },
+  const nodes = new Map(shown.nodes.map(([at, parent, kind, name, inclusive, exclusive, ranks, before]) => [
+    at, { at, parent, kind, name: name || kind, inclusive, exclusive, ranks, before, below: [] },
   ]));
   for (const node of nodes.values()) nodes.get(node.parent)?.below.push(node);
   const orders = {
@@ -48,9 +57,12 @@ function draw() {
   const words = state.find.toLowerCase();
   const isFound = (node) => words !== "" && node.name.toLowerCase().includes(words);
   if (words !== "") for (const node of nodes.values()) if (isFound(node)) reveal(nodes, node.at);
+  const isCompared = shown.against !== null;
+  const tell = (value, of, unit = shown.unit) => (value === null || value === undefined ? "" : amount(value, unit, of));
   fill("metrics", [
     ["Metric", (row) => row.name],
     ["Whole run", (row) => amount(row.whole, row.unit, row.whole), true],
+    ...(isCompared ? [["Before", (row) => tell(row.before, row.whole, row.unit), true]] : []),
   ], shown.metrics, (row) => change({ profile: row.name }));
   const rows = [];
   const visit = (node, depth) => {
@@ -64,6 +76,10 @@ function draw() {
     ["", (row) => amount(own(row), shown.unit, whole), true],
     ["Inclusive", (row) => amount(row.inclusive, shown.unit, whole), true],
     ["Exclusive", (row) => amount(row.exclusive, shown.unit, whole), true],
+    ...(isCompared ? [
+      ["Before", (row) => tell(row.before?.[0], whole), true],
+      ["Change", (row) => changed(row, whole), true],
+    ] : []),
     ["Most at", (row) => (row.ranks === null ? "" : `rank ${row.ranks[3]}`)],
   ], rows, (row) => {
     if (row.below.length > 0 && (row.at === shown.node || !open.has(row.at))) {
@@ -76,9 +92,10 @@ function draw() {
     line.classList.toggle("chosen", rows[at].at === shown.node);
     line.classList.toggle("found", isFound(rows[at]));
   });
-  keep("tree", shown.nodes.map(([at, parent, kind, name, inclusive, exclusive, ranks]) => ({
+  keep("tree", shown.nodes.map(([at, parent, kind, name, inclusive, exclusive, ranks, before]) => ({
     node: at, parent, kind, name, inclusive, exclusive,
     min: ranks?.[0], median: ranks?.[1], max: ranks?.[2], max_rank: ranks?.[3],
+    ...(isCompared ? { before_inclusive: before?.[0], before_exclusive: before?.[1] } : {}),
   })));
   const most = Math.max(...shown.system.map((row) => row.mean), 0);
   fill("system", [
@@ -86,8 +103,45 @@ function draw() {
     ["Rank", (row) => (row.first === row.last ? String(row.first) : `${row.first}–${row.last}`), true],
     [shown.system.some((row) => row.first !== row.last) ? "Mean" : "", (row) => amount(row.mean, shown.unit, most), true],
   ], shown.system, ({ locations: [first, last] }) => change({ first, last }));
+  element("against").textContent = isCompared ? `Before: ${shown.against}` : "";
+  drawSpread();
   element("tree").dataset.whole = String(whole);
   element("tree").dataset.metric = shown.metric;
+}
+
+/** How the amount of the chosen node is spread over ranks: a mark for each, and a box with half of them. */
+function drawSpread() {
+  const svg = element("spread");
+  const sorted = shown.system.map((row) => row.mean).sort((a, b) => a - b);
+  element("spreads").hidden = sorted.length < 2;
+  if (sorted.length < 2) return;
+  // Between two of them, as far as the quantile is.
+  const quantile = (part) => {
+    const at = part * (sorted.length - 1);
+    const low = Math.floor(at);
+    return sorted[low] + (at - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
+  };
+  const [least, lower, median, upper, most] = [0, 0.25, 0.5, 0.75, 1].map(quantile);
+  const x = (value) => 6 + (most > 0 ? (value / most) * (SPREAD - 12) : 0);
+  const made = (name, attributes) => {
+    const one = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
+    return one;
+  };
+  svg.setAttribute("viewBox", `0 0 ${SPREAD} 34`);
+  svg.setAttribute("width", SPREAD);
+  svg.setAttribute("height", 34);
+  const title = made("title", {});
+  const tell = (value) => amount(value, shown.unit, most);
+  title.textContent = `Of a rank: least ${tell(least)}, a quarter up to ${tell(lower)}, half up to ${tell(median)}, three quarters up to ${tell(upper)}, most ${tell(most)}`;
+  svg.replaceChildren(
+    title,
+    made("rect", { x: x(least), y: 11, width: Math.max(1, x(most) - x(least)), height: 2, class: "sends" }),
+    made("rect", { x: x(lower), y: 4, width: Math.max(1, x(upper) - x(lower)), height: 16, class: "sends", "fill-opacity": "0.5" }),
+    made("rect", { x: x(median) - 1, y: 2, width: 2, height: 20, class: "sends" }),
+    ...shown.system.map(({ mean }) => made("circle", { cx: x(mean), cy: 28, r: 3, class: "waits", "fill-opacity": "0.5" })),
+  );
+  keep("spread", [{ metric: shown.metric, node: shown.node, min: least, quarter: lower, median, three_quarters: upper, max: most }]);
 }
 
 /** Opens the way down along which most of the amount is. */

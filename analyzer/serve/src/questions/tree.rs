@@ -3,11 +3,12 @@
 
 use anyhow::{Context, Result};
 use laggard_overlay::Stop;
-use laggard_report::{Amount, CallNode, CallTree};
+use laggard_report::{Amount, CallNode, CallTree, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, LONGEST, cut, short};
+use crate::against;
 use crate::share::Share;
 
 /// Most nodes of the call tree: those with most of the metric.
@@ -71,10 +72,20 @@ impl Asked for Tree {
         let (name, unit, amount) =
             metric.with_context(|| format!("metric is one of {}", names()))?;
         let run = tree.nodes.first().context("the call tree is empty")?;
+        let other = share.against().and_then(|other| other.call_tree.as_ref());
+        let other = other.map(|other| &other.nodes[..]);
+        let same = other.map(|other| against::same(&tree.nodes, other));
         let metrics = METRICS.iter().filter_map(|(name, unit, amount)| {
             let whole = amount(run)?.inclusive;
-            Some(json!({"name": name, "unit": unit, "whole": whole}))
+            let before = other.and_then(|other| Some(amount(other.first()?)?.inclusive));
+            Some(json!({"name": name, "unit": unit, "whole": whole, "before": before}))
         });
+        // Inclusive and exclusive at the same place of the other run.
+        let before = |at: usize| {
+            let node = &other?[same.as_ref()?[at]?];
+            let amount = amount(node)?;
+            Some([amount.inclusive, amount.exclusive])
+        };
         let kept = largest(tree, *amount);
         let longest = longest(kept.iter().map(|&at| &tree.nodes[at].name[..]));
         let nodes = kept.iter().map(|&at| {
@@ -94,6 +105,7 @@ impl Asked for Tree {
                     spread.max,
                     spread.max_rank
                 ])),
+                before(at),
             ])
         });
         let chosen = tree
@@ -103,6 +115,7 @@ impl Asked for Tree {
         let spread = amount(chosen).and_then(|amount| amount.ranks);
         Ok(json!({
             "metric": name,
+            "against": share.against().map(|other| short(&words::command(&other.run))),
             "unit": unit,
             "metrics": metrics.collect::<Vec<_>>(),
             "nodes": nodes.collect::<Vec<_>>(),
