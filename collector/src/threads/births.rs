@@ -66,6 +66,12 @@ pub(super) fn joins(thread: u64) {
     joining.thread.store(thread, Ordering::Release);
 }
 
+/// It has given up.
+pub(super) fn joins_no_more(thread: u64) {
+    let known = &joining(thread).thread;
+    let _ = known.compare_exchange(thread, 0, Ordering::AcqRel, Ordering::Relaxed);
+}
+
 /// Whether another thread has waited for the end of this one for so long, which began then.
 fn is_waited_for(thread: u64, born: u64) -> bool {
     let joining = joining(thread);

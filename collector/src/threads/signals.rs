@@ -68,6 +68,9 @@ macro_rules! waits {
                     let result = unsafe { next($($p),*) };
                     if let Some(wait) = wait {
                         let is_over = has_timed_out(result);
+                        if is_over && what.0 == number::pthread_join {
+                            births::joins_no_more(what.1);
+                        }
                         wait.end(if is_over { ENDED_BY_NOBODY } else { size.into() });
                     }
                     result
@@ -162,6 +165,12 @@ waits! {
     pthread_barrier_wait pthread_barrier_wait (barrier: *mut c_void)
         for barrier.addr() as u64, gives None, if word(barrier, 3) == 0, of word(barrier, 2);
     pthread_join pthread_join (thread: libc::pthread_t, result: *mut *mut c_void)
+        for thread, gives None, if true, of 0;
+    pthread_timedjoin_np pthread_join
+        (thread: libc::pthread_t, result: *mut *mut c_void, until: *const c_void)
+        for thread, gives None, if true, of 0;
+    pthread_clockjoin_np pthread_join
+        (thread: libc::pthread_t, result: *mut *mut c_void, clock: c_int, until: *const c_void)
         for thread, gives None, if true, of 0;
     thrd_join pthread_join (thread: libc::pthread_t, result: *mut c_int)
         for thread, gives None, if true, of 0;

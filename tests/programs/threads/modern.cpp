@@ -1,17 +1,38 @@
 // What C++20 has for threads, without calls of POSIX threads: the first thread waits at a latch, for a future and at a
 // barrier for others that come late. Then it waits for the end of one that calls nothing, and for a mutex with a
-// time limit. Each slot has a new thread.
+// time limit, and for the end of another one with limits, of which the first is too short. Each slot has a new thread.
 //
 // Built with -std=c++20 -pthread, run with one rank.
 #include "../common.h"
 #include <barrier>
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <latch>
 #include <mutex>
 #include <thread>
 
-enum { BEGIN = 10, SLOTS = 5 };
+enum { BEGIN = 10, SLOTS = 6 };
+
+static void *compute(void *slot)
+{
+    at(*static_cast<int *>(slot), BEGIN + DELAY);
+    return nullptr;
+}
+
+/* 0, or an error. */
+static int join_within(pthread_t thread, long ms)
+{
+    timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    return pthread_timedjoin_np(thread, nullptr, &until); // MARK within
+}
 
 int main(int argc, char **argv)
 {
@@ -69,6 +90,14 @@ int main(int argc, char **argv)
             sum += mutex.try_lock_for(std::chrono::seconds(30));
             mutex.unlock();
             late.join();
+        }
+        {
+            int own = slot + 5;
+            pthread_t late;
+            REQUIRE(pthread_create(&late, nullptr, compute, &own) == 0);
+            at(slot + 5, BEGIN);
+            REQUIRE(join_within(late, 1) == ETIMEDOUT);
+            REQUIRE(join_within(late, 30000) == 0);
         }
     }
     finish(REPEATS, sum);
