@@ -13,9 +13,9 @@ use parquet::record::Field;
 
 const MS: u64 = 1_000_000;
 
-type Cells = BTreeMap<String, Field>;
+pub type Cells = BTreeMap<String, Field>;
 
-fn read(path: &Path) -> Vec<Cells> {
+pub fn read(path: &Path) -> Vec<Cells> {
     let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
     let rows = reader.get_row_iter(None).unwrap();
     let cells = rows.map(|row| row.unwrap().into_columns().into_iter().collect());

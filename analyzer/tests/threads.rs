@@ -1,7 +1,9 @@
 //! Waits among the threads of a rank, on traces made in memory.
 
+use crate::per_rank::read;
 use crate::support::*;
 use laggard_engine::AnalyzeOptions;
+use laggard_engine::events::Events;
 use laggard_report::Report;
 use laggard_trace::calls::number;
 use laggard_trace::{Extension, Record, Signature};
@@ -340,4 +342,62 @@ fn who_met_is_who_came_to_that_meeting() {
     let report = report(all, 70);
     assert_eq!(lost(&report, "wait_at_thread_barrier"), 30 + 36);
     assert_eq!(roots(&report), [("", 10, 36), ("1", 11, 30)]);
+}
+
+/// The table of waits among threads says what each is for.
+#[test]
+fn a_table_tells_teams_and_locks() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut all = threads(2);
+    for (member, enter) in [(0, 10), (1, 20)] {
+        let team = (5 << 24 | 3, i64::from(member) << 32 | 2);
+        let thread = &mut all[member as usize];
+        call(thread, (10, number::omp_barrier), team, (enter, 20));
+    }
+    call(
+        &mut all[1],
+        (20, number::pthread_mutex_lock),
+        (0x7f01, 0),
+        (30, 35),
+    );
+    call(
+        &mut all[1],
+        (21, number::pthread_cond_wait),
+        (0x7f40, 1),
+        (36, 38),
+    );
+    all[0].call(99, finalize(), 50 * MS, 51 * MS);
+    all.iter_mut()
+        .for_each(|calls| calls.write(directory.path()));
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let analysis = laggard_engine::analyze(directory.path(), &options).unwrap();
+    let events = Events::open(directory.path()).unwrap();
+    let tables = directory.path().join("tables");
+    let format = laggard_export::TableFormat::Parquet;
+    laggard_export::tables(&events, &analysis.unwrap().report, format, &tables).unwrap();
+    let rows = read(&tables.join("threads.parquet"));
+    let cells = |columns: [&str; 7]| -> Vec<String> {
+        let rows = rows.iter();
+        let told = rows.map(|row| columns.map(|column| row[column].to_string()).join(" "));
+        told.collect()
+    };
+    let columns = [
+        "thread",
+        "team",
+        "threads",
+        "member",
+        "meeting",
+        "object",
+        "timed_out",
+    ];
+    assert_eq!(
+        cells(columns),
+        [
+            "0 5 2 0 3 null false",
+            "1 5 2 1 3 null false",
+            "1 null null null null \"7f01\" false",
+            "1 null null null null \"7f40\" true",
+        ]
+    );
 }

@@ -121,7 +121,7 @@ fn tables_are_what_two_other_libraries_read() {
     let tables = tables.as_object().expect("tables");
     let sum = |table: &str, column: &str| number(&tables[table]["duckdb"]["sums"][column]);
     let rows = |table: &str| number(&tables[table]["duckdb"]["rows"]);
-    assert_eq!(tables.len(), 17);
+    assert_eq!(tables.len(), 18);
     for (name, table) in tables {
         assert_eq!(table["pyarrow"], table["duckdb"], "{name}");
         assert_eq!(table["same_in_arrow"], Value::Bool(true), "{name}");

@@ -139,7 +139,7 @@ fn a_notebook_asks_a_run() {
     );
     assert_eq!(
         found["rows"].as_object().expect("tables").len(),
-        17,
+        18,
         "{found:#}"
     );
     assert!(number(&found["rows"]["messages"]) > 0.0);

@@ -13,7 +13,7 @@ use laggard_report::Report;
 use laggard_report::units::plural;
 use laggard_tables::trace::{
     CallPathRow, CounterRow, Dictionaries, Encoded, Encoder, Format, GroupRow, Key, LocationRow,
-    OperationRow, ProfileRow, RegionRow, Rows, SampleRow, StretchRow, Table, Tables,
+    OperationRow, ProfileRow, RegionRow, Rows, SampleRow, StretchRow, Table, Tables, ThreadRow,
 };
 use laggard_trace::PEER_ANY;
 use laggard_trace::calls::{self, Call, GenericType, user};
@@ -172,7 +172,7 @@ struct Lane<'e> {
     has_more: bool,
 }
 
-/// What is told of the times between calls.
+/// What is told of the times between calls, and of waits among threads.
 #[derive(Default)]
 struct Between {
     /// Keys of the location's counters.
@@ -180,6 +180,7 @@ struct Between {
     stretches: Rows<StretchRow>,
     counters: Rows<CounterRow>,
     samples: Rows<SampleRow>,
+    threads: Rows<ThreadRow>,
 }
 
 impl Between {
@@ -225,6 +226,19 @@ impl Between {
                     count,
                 });
             }
+        }
+        if let Some(among) = operation.among() {
+            self.threads.push(ThreadRow {
+                rank,
+                thread,
+                number,
+                team: among.team,
+                threads: among.threads,
+                member: among.member,
+                meeting: among.meeting,
+                object: among.object.map(|object| format!("{object:x}")),
+                timed_out: among.timed_out,
+            });
         }
         for (call_path, time_ns) in events.moments(at, operation) {
             self.samples.push(SampleRow {
@@ -287,6 +301,7 @@ struct BetweenTables {
     stretches: Table,
     counters: Table,
     samples: Table,
+    threads: Table,
 }
 
 impl BetweenTables {
@@ -295,6 +310,7 @@ impl BetweenTables {
             stretches: tables.table::<StretchRow>()?,
             counters: tables.table::<CounterRow>()?,
             samples: tables.table::<SampleRow>()?,
+            threads: tables.table::<ThreadRow>()?,
         })
     }
 
@@ -302,11 +318,12 @@ impl BetweenTables {
     fn write(&mut self, rows: &mut Between, end: bool) -> Result<()> {
         rows.stretches.flush(&mut self.stretches, end)?;
         rows.counters.flush(&mut self.counters, end)?;
-        Ok(rows.samples.flush(&mut self.samples, end)?)
+        rows.samples.flush(&mut self.samples, end)?;
+        Ok(rows.threads.flush(&mut self.threads, end)?)
     }
 
     fn finish(self) -> Result<()> {
-        for table in [self.stretches, self.counters, self.samples] {
+        for table in [self.stretches, self.counters, self.samples, self.threads] {
             table.finish()?;
         }
         Ok(())

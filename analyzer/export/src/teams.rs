@@ -6,16 +6,13 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use laggard_engine::events::{Calls, Item};
+use laggard_engine::events::{Among, Calls, Item};
 use laggard_otf2::definitions::{Comm, Definitions, Group, PARADIGM_OPENMP, UNDEFINED, group_kind};
 use laggard_trace::calls::number;
 use laggard_trace::{Event, Location, Signature};
 use rustc_hash::FxHashMap;
 
 use super::names::{Names, location_id};
-
-/// Bits of a key for the number of a meeting within its team, as in the trace format.
-const MEETING_BITS: u32 = 24;
 
 /// Successive teams in which a thread has the same number.
 #[derive(Clone, Copy, Debug)]
@@ -40,21 +37,13 @@ pub struct Teams {
 
 /// Team and thread of a call, if it is one in which threads of a team meet.
 fn meets(event: &Event, known: &Signature) -> Option<(u64, u32)> {
-    let is_meeting = matches!(
-        known.operation,
-        number::omp_parallel
-            | number::omp_parallel_end
-            | number::omp_barrier
-            | number::omp_loop_end
-            | number::omp_sections_end
-    );
-    let key = event.value.filter(|_| is_meeting)?;
-    Some((key >> MEETING_BITS, (known.parameter as u64 >> 32) as u32))
+    let among = Among::of(known, event)?;
+    Some((among.team?, among.member?))
 }
 
-/// The team whose region begins after an omp_parallel or omp_idle; 0 = none.
-pub fn begun(event: &Event) -> u64 {
-    event.value.map_or(0, |key| key >> MEETING_BITS)
+/// The team whose region begins after an omp_parallel or omp_idle.
+pub fn begun(event: &Event, known: &Signature) -> Option<u64> {
+    Among::of(known, event)?.team
 }
 
 impl Teams {

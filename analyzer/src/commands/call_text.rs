@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use laggard_engine::events::{Among, UNNAMED};
 use laggard_trace::calls::{self, GenericType, number};
 use laggard_trace::{
     ALL_PES, Beside, Communicator, Definitions, Dimension, Endpoint, Event, OUTCOME_CANCELLED,
@@ -81,6 +82,8 @@ pub fn write(
         if parameter >> 32 != 0 {
             write!(out, " assertion={}", parameter >> 32)?;
         }
+    } else if let Some(found) = Among::of(signature, event) {
+        among(out, found)?;
     } else {
         if signature.parameter != 0 {
             write!(out, " parameter={}", signature.parameter)?;
@@ -118,6 +121,31 @@ pub fn write(
     for (path, ticks) in &event.sampled {
         let time = microseconds(u64::from(*ticks));
         write!(out, " sampled=path {path}:{time:.3}us")?;
+    }
+    Ok(())
+}
+
+/// What a wait among threads is for.
+fn among(out: &mut impl Write, found: Among) -> io::Result<()> {
+    if let Some(team) = found.team {
+        write!(out, " team={team}")?;
+    }
+    for (name, number) in [
+        ("threads", found.threads),
+        ("member", found.member),
+        ("meeting", found.meeting),
+    ] {
+        if let Some(number) = number {
+            write!(out, " {name}={number}")?;
+        }
+    }
+    match found.object {
+        Some(UNNAMED) => write!(out, " of=unnamed")?,
+        Some(object) => write!(out, " of={object:#x}")?,
+        None => {}
+    }
+    if found.timed_out {
+        write!(out, " timed_out")?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@
 //! files, and only messages under way are kept. Times are ns since the first call of the run, with
 //! the corrected clocks of a report.
 
+mod among;
 mod course;
 mod growing;
 mod joined;
@@ -53,6 +54,7 @@ pub use crate::stream::rows::TimeClass;
 use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
 pub use crate::waits::log::{ShortLate, ShortWait};
+pub use among::{Among, UNNAMED};
 pub use course::Course;
 pub use growing::Growing;
 pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageEnd, Party, Wait};

@@ -9,6 +9,7 @@ use laggard_trace::{
 };
 
 use super::Events;
+use super::among::Among;
 use crate::stream::polling::{Look, Looks, LooksOf, looks};
 use crate::stream::rows::TimeClass;
 
@@ -219,6 +220,11 @@ impl Operation<'_> {
     /// Page faults in the call.
     pub fn faults_inside(&self) -> [u32; 2] {
         self.event.inside.faults
+    }
+
+    /// What it is for, if it is a wait among the threads of a rank.
+    pub fn among(&self) -> Option<Among> {
+        Among::of(self.signature, self.event)
     }
 
     /// Whether all bits of `flag` are set; see [`flags`].

@@ -75,8 +75,7 @@ impl Writer<'_> {
     ) -> Result<()> {
         match signature.operation {
             number::omp_parallel | number::omp_idle => {
-                let team = teams::begun(event);
-                if team != 0 {
+                if let Some(team) = teams::begun(event, signature) {
                     let rank = self.traced.location.header.rank;
                     let comm = self.teams.comm(rank, team);
                     let region = self.names.parallel();

@@ -153,6 +153,27 @@ tables! {
         /// Call path.
         call_path: u32,
     }
+    /// A wait among the threads of a rank.
+    ThreadRow / ThreadColumns = "threads" {
+        /// Rank.
+        rank: u32,
+        /// Thread.
+        thread: u32,
+        /// Number of the call.
+        number: u64,
+        /// Number of the OpenMP team in its process.
+        team: Option<u64>,
+        /// How many threads meet.
+        threads: Option<u32>,
+        /// The number of this thread in the team.
+        member: Option<u32>,
+        /// Which meeting of the team it is, from 1.
+        meeting: Option<u32>,
+        /// Address of what it is about in its process, hexadecimal.
+        object: Option<String>,
+        /// Whether it ended since its time was over.
+        timed_out: bool,
+    }
     /// A message.
     MessageRow / MessageColumns = "messages" {
         /// World rank of the sender.
