@@ -7,8 +7,9 @@ use laggard_engine::events::Events;
 use laggard_generator::{Length, Program, Settings, generate};
 use laggard_patterns::PatternId;
 use laggard_serve::Share;
-use laggard_trace::Definition;
 use laggard_trace::calls::number;
+use laggard_trace::calls::user::REGION;
+use laggard_trace::{Definition, Extension, Record, Signature};
 use serde_json::{Value, json};
 
 use super::{RANKS, asked, report, same, share, write, write_rounds};
@@ -193,7 +194,8 @@ fn findings_know_their_places_in_the_profile() {
     }
 }
 
-/// Two ranks compute for 3 and 1 ms before barriers; instructions are counted in half of that.
+/// Two ranks compute for 3 and 1 ms before barriers; instructions are counted in half of that. Then rank 0 computes for
+/// 3 ms in a region without calls.
 #[test]
 fn counters_over_time_are_what_was_counted() {
     const MS: u64 = 1_000_000;
@@ -220,7 +222,16 @@ fn counters_over_time_are_what_was_counted() {
                 begin + 4 * MS,
             );
         }
-        calls.call(40, finalize(), 41 * MS, 42 * MS);
+        if rank == 0 {
+            let region = Signature {
+                operation: REGION,
+                ..Signature::default()
+            };
+            let lasted = [Record::extension_u64(Extension::Value, 3 * MS)];
+            calls.counts(3 * MS, &[3000]);
+            calls.extended(90, region, &lasted, (44 * MS, 44 * MS));
+        }
+        calls.call(40, finalize(), 45 * MS, 46 * MS);
         calls.write(trace.path());
     }
     let share = share(trace.path());
@@ -233,14 +244,17 @@ fn counters_over_time_are_what_was_counted() {
         });
         of(&share, of_it)
     };
-    assert_eq!(course(0.0, 0.042, 9)["total"], 20_000);
+    assert_eq!(course(0.0, 0.046, 9)["total"], 23_000);
+    assert_eq!(course(0.042, 0.043, 1)["total"], 1000);
     // 1 ms of the third round, whose end comes later: a third of what rank 0 counts in it, all of the other's.
     assert_eq!(course(0.009, 0.010, 1)["total"], 1333);
     assert_eq!(course(0.009, 0.010, 1)["rates"], json!([1.333e6]));
     assert_eq!(course(0.012, 0.013, 3)["total"], 0);
-    let heat = json!({"ask": "heat", "metric": "counter:instructions", "width": 42, "height": 2});
+    let heat = json!({
+        "ask": "heat", "metric": "counter:instructions", "width": 42, "height": 2, "until_s": 0.042,
+    });
     let heat = of(&share, heat);
-    assert_eq!(heat["rows"][0]["total"], 10_000);
+    assert_eq!(heat["rows"][0]["total"], 11_000);
     assert_eq!(heat["most"], 1000);
     let none = json!({"ask": "course", "metric": "counter:cycles", "width": 4});
     assert_eq!(of(&share, none)["total"], 0);

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use laggard_overlay::Stop;
 use laggard_overlay::filters::Sum;
 use laggard_patterns::PatternId;
+use laggard_trace::calls::Call;
 use serde_json::{Value, json};
 
 use super::{seconds, short};
@@ -102,21 +103,26 @@ impl Metric {
                 };
                 let mut after = None;
                 read(share, at, stretch.0, stop, |call| {
+                    // The record of a region tells of the time up to its end.
+                    let until = match call.call.is_some_and(Call::is_user) {
+                        true => call.leave,
+                        false => call.enter,
+                    };
                     let told = share.events().counted(own, call);
                     let count = told.and_then(|(counts, time)| Some((counts.get(number)?, time)));
                     if let Some((count, time)) = count {
                         // What was counted before the first call that is read was counted for so long.
-                        let since = after.unwrap_or(call.enter - time);
+                        let since = after.unwrap_or(until - time);
                         let count = i64::try_from(count).unwrap_or(i64::MAX);
                         // Parts add up to what was counted: each ends where the next one begins.
-                        let up_to = |at: i64| scaled(count, at - since, call.enter - since);
-                        within(borders, (since, call.enter), |part, time| {
+                        let up_to = |at: i64| scaled(count, at - since, until - since);
+                        within(borders, (since, until), |part, time| {
                             let begin = since.max(borders[part]);
                             add(part, up_to(begin + time) - up_to(begin));
                         });
                     }
                     after = Some(call.leave);
-                    match call.enter >= stretch.1 {
+                    match until >= stretch.1 {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
                     }
