@@ -174,6 +174,7 @@ fn sums_over_the_table_are_the_report() {
             ("blocked", 0.0),
             ("preempted", 0.0),
             ("kernel", 0.0),
+            ("processor", 0.0),
         ] {
             let row = times.next().unwrap();
             let of = number_of(row, "rank").zip(number_of(row, "thread"));

@@ -100,7 +100,7 @@ fn no_two_root_causes_read_alike() {
 
 /// A message to itself that comes too late, and one to another rank.
 #[test]
-fn a_rank_that_waits_for_itself_does_so_in_words() {
+fn a_rank_that_waits_for_its_own_thread_does_so_in_words() {
     let mut r = ranks(2);
     let post = r[0].irecv(20, 0, 5, 10 * MS);
     let mut thread = Calls::new(0, 1, 2);
@@ -112,7 +112,10 @@ fn a_rank_that_waits_for_itself_does_so_in_words() {
     assert_eq!((found.ranks[0].rank, found.causes[0].rank), (0, 0));
     let text = render_text(&report, &RenderOptions::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("for itself, MPI_Send at app.c:21"), "{text}");
+    assert!(
+        text.contains("for thread 1 of rank 0, MPI_Send at app.c:21"),
+        "{text}"
+    );
     let headline = "the others before MPI_Send at app.c:21 work.";
     assert!(text.contains(headline), "{text}");
     assert!(!text.contains("for rank 0"), "{text}");
@@ -124,7 +127,7 @@ fn a_rank_that_waits_for_itself_does_so_in_words() {
     let text = render_text(&without, &RenderOptions::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("at app.c:22 work, by rank 0 for itself."),
+        text.contains("at app.c:22 work, for thread 1 of rank 0."),
         "{text}"
     );
 }

@@ -1,5 +1,11 @@
 //! Waits among the threads of a rank, on traces made in memory.
 
+use std::fs::File;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use laggard_export::Choice;
+
 use crate::per_rank::read;
 use crate::support::*;
 use laggard_engine::AnalyzeOptions;
@@ -344,9 +350,9 @@ fn who_met_is_who_came_to_that_meeting() {
     assert_eq!(roots(&report), [("", 10, 36), ("1", 11, 30)]);
 }
 
-/// The table of waits among threads says what each is for.
+/// The table of waits among threads says what each is for, and so does the time line.
 #[test]
-fn a_table_tells_teams_and_locks() {
+fn exports_tell_teams_and_locks() {
     let directory = tempfile::tempdir().unwrap();
     let mut all = threads(2);
     for (member, enter) in [(0, 10), (1, 20)] {
@@ -372,10 +378,23 @@ fn a_table_tells_teams_and_locks() {
     let mut options = AnalyzeOptions::default();
     options.settings.all = true;
     let analysis = laggard_engine::analyze(directory.path(), &options).unwrap();
+    let report = analysis.unwrap().report;
     let events = Events::open(directory.path()).unwrap();
+    let line = directory.path().join("line");
+    laggard_export::perfetto(&events, &report, &Choice::default(), &line).unwrap();
+    let mut bytes = Vec::new();
+    let mut line = GzDecoder::new(File::open(line).unwrap());
+    line.read_to_end(&mut bytes).unwrap();
+    for text in ["team", "member", "meeting", "0x7f01", "0x7f40", "timed out"] {
+        let bytes = bytes.windows(text.len());
+        assert!(
+            bytes.clone().any(|found| found == text.as_bytes()),
+            "{text}"
+        );
+    }
     let tables = directory.path().join("tables");
     let format = laggard_export::TableFormat::Parquet;
-    laggard_export::tables(&events, &analysis.unwrap().report, format, &tables).unwrap();
+    laggard_export::tables(&events, &report, format, &tables).unwrap();
     let rows = read(&tables.join("threads.parquet"));
     let cells = |columns: [&str; 7]| -> Vec<String> {
         let rows = rows.iter();

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::Path;
 
-use laggard_tests::product::Bench;
+use laggard_tests::product::{Bench, PROCESSOR_TIME};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
@@ -14,6 +14,21 @@ use parquet::record::RowAccessor;
 const KIND: usize = 3;
 const METRIC: usize = 4;
 const TIME: usize = 5;
+const INSTANCES: usize = 6;
+
+/// What a counter counted, all rows together, and the time in which it did, ns.
+fn counted(table: &Path, counter: &str) -> (i64, i64) {
+    let reader = SerializedFileReader::new(File::open(table).expect("a table")).expect("Parquet");
+    let rows = reader.get_row_iter(None).expect("rows");
+    let rows = rows.map(|row| row.expect("a row")).filter(|row| {
+        row.get_string(KIND).expect("a kind") == "counted"
+            && row.get_string(METRIC).expect("a metric") == counter
+    });
+    rows.fold((0, 0), |(count, time), row| {
+        let ns = (row.get_double(TIME).expect("a time") * 1e9).round() as i64;
+        (count + row.get_long(INSTANCES).expect("a count"), time + ns)
+    })
+}
 
 /// ns and rows by metric of one kind of rows.
 fn sums(table: &Path, kind: &str) -> BTreeMap<String, (i64, u64)> {
@@ -40,6 +55,8 @@ fn tables_of_all_numbers_of_agents_are_the_report() {
     let bench = Bench::beside("per-rank");
     let program = bench.compile("attacks/tiny.c", &[], &[]);
     let run = bench.traced(4, &[program.as_os_str()], "trace");
+    let run = run.env(PROCESSOR_TIME, "1");
+    let run = run.env("LAGGARD_COUNTERS", "page-faults");
     run.run().expect_orderly().expect_success();
     let trace = bench.path("trace");
     for options in [&["--all", "-q"][..], &["-q"]] {
@@ -71,10 +88,15 @@ fn tables_of_all_numbers_of_agents_are_the_report() {
                 "synchronization",
                 "io",
                 "wait",
+                "processor",
             ] {
                 let expected = ns(&report["location_sums"][format!("{time}_s")]);
                 assert_eq!(times[time], (expected, 4), "{time}");
             }
+            let sums = &report["location_sums"];
+            let faults = sums["counters"]["page-faults"].as_i64().expect("a count");
+            let expected = (faults, ns(&sums["counted_s"]));
+            assert_eq!(counted(&table, "page-faults"), expected);
         }
     }
 }

@@ -135,6 +135,10 @@ fn analyze_with(
     let mut own = run.collect(agent, sums, &named, anomalies)?;
     own.roots = roots;
     let (mut places, same) = run.name_places(&mut own, symbols)?;
+    // Without samples they are the regions, which have a list of their own.
+    if named.period > 0 {
+        own.functions = functions::by_function(job, &own.in_functions, &mut places)?;
+    }
     let tree = run.call_tree(&own, &same, &mut places)?;
     let per_rank = run.write_rows(&mut own, &mut places, &mut phases);
     let requests = own.requests;

@@ -73,6 +73,7 @@ pub fn report(ranks: u32, wall: f64, computation: f64) -> Report {
         below_hotspot: None,
         called_once: Vec::new(),
         imbalance: Vec::new(),
+        functions: Vec::new(),
         thread_imbalance: Vec::new(),
         regions: Vec::new(),
         anomalies: Vec::new(),

@@ -14,7 +14,7 @@ use std::path::Path;
 use anyhow::Result;
 use between::Between;
 use chains::Cause;
-use laggard_engine::events::{Events, NONE, Operation, Outcome};
+use laggard_engine::events::{Among, Events, NONE, Operation, Outcome, UNNAMED};
 use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
 use laggard_report::Report;
 use laggard_report::units::{count, plural};
@@ -153,6 +153,19 @@ fn values<'e>(events: &'e Events, operation: &Operation) -> Vec<(&'static str, V
         let label = &events.groups[operation.group as usize].label;
         values.push(("communicator", Value::Text(label)));
     }
+    if let Some(among) = operation.among() {
+        for (name, number) in [
+            ("team", among.team.and_then(|team| i64::try_from(team).ok())),
+            ("threads", among.threads.map(i64::from)),
+            ("member", among.member.map(i64::from)),
+            ("meeting", among.meeting.map(i64::from)),
+        ] {
+            values.extend(number.map(|number| (name, Value::Number(number))));
+        }
+        if among.timed_out {
+            values.push(("outcome", Value::Text("timed out")));
+        }
+    }
     match operation.outcome {
         Outcome::Done => {}
         Outcome::Failed => values.push(("outcome", Value::Text("failed"))),
@@ -169,6 +182,7 @@ struct Alike {
     ends: [Endpoint; 2],
     root: Option<u32>,
     calls: u32,
+    among: Option<Among>,
 }
 
 impl Alike {
@@ -178,6 +192,7 @@ impl Alike {
             ends: [operation.send, operation.receive],
             root: operation.root,
             calls: operation.calls,
+            among: operation.among(),
         }
     }
 }
@@ -346,6 +361,12 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
     /// Prepares the details of calls that are all alike.
     fn prepare_call(&mut self, alike: Alike, operation: &Operation) -> Result<()> {
         let mut values = values(self.events, operation);
+        let object = alike.among.and_then(|among| among.object);
+        let object = object.map(|object| match object {
+            UNNAMED => "unnamed".to_owned(),
+            object => format!("{object:#x}"),
+        });
+        values.extend(object.as_deref().map(|text| ("of", Value::Text(text))));
         let path = operation.call_path as usize;
         if path != 0 {
             values.push(("where", Value::Text(&self.places[path])));

@@ -120,6 +120,22 @@ fn families(report: &Report) -> Vec<Family> {
         Family::new("time", seconds(), "Time of all ranks by kind"),
         |family, (kind, value)| family.with(vec![("kind", kind.to_owned())], value),
     );
+    let counters = sums.counters.iter().fold(
+        Family::new(
+            "counted",
+            None,
+            "What counters counted in computation, all ranks",
+        ),
+        |family, (name, count)| family.with(vec![("counter", name.clone())], *count as f64),
+    );
+    let functions = report.functions.iter().fold(
+        Family::new(
+            "function",
+            seconds(),
+            "Computation by function, all ranks, as samples tell",
+        ),
+        |family, of| family.with(of_place(&of.location), of.total_s),
+    );
     let patterns = report.metrics.iter().fold(
         Family::new("pattern", seconds(), "Time lost by pattern, all ranks"),
         |family, (id, metric)| family.with(vec![("pattern", id.clone())], metric.total_s),
@@ -157,6 +173,8 @@ fn families(report: &Report) -> Vec<Family> {
         ),
         efficiencies,
         times,
+        counters,
+        functions,
         patterns,
         findings,
         roots,

@@ -18,6 +18,7 @@ mod calls;
 mod error;
 mod file;
 mod finding;
+mod functions;
 mod heat;
 mod listing;
 mod matrix;

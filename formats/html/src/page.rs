@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 use crate::table::EXPLAINED;
 use crate::text::sentence;
 use crate::{
-    Page, calls, finding, heat, matrix, path, pictures, ranks, regions, remarks, roots, summary,
-    table, threads,
+    Page, calls, finding, functions, heat, matrix, path, pictures, ranks, regions, remarks, roots,
+    summary, table, threads,
 };
 
 /// First bytes of every page.
@@ -62,6 +62,7 @@ pub fn page(page: &Page) -> Markup {
                 @if report.call_tree.is_some() { li { a href="#calls" { "Calls" } } }
                 li { a href="#ranks" { "Ranks" } }
                 @if has_matrix { li { a href="#matrix" { "Pairs" } } }
+                @if !report.functions.is_empty() { li { a href="#functions" { "Functions" } } }
                 @if !report.thread_imbalance.is_empty() { li { a href="#threads" { "Threads" } } }
                 @if !report.regions.is_empty() { li { a href="#regions" { "Regions" } } }
                 @if !page.pictures.is_empty() { li { a href="#pictures" { "Pictures" } } }
@@ -79,6 +80,7 @@ pub fn page(page: &Page) -> Markup {
             (calls::section(report))
             (ranks::section(report))
             (matrix)
+            (functions::section(report))
             (threads::section(report))
             (regions::section(report))
             (pictures::section(page.pictures))

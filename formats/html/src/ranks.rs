@@ -237,6 +237,7 @@ fn numbers(report: &Report, is_all: bool) -> Markup {
         .iter()
         .flat_map(|location| location.counters.keys().map(String::as_str))
         .collect();
+    let has_processors = shown.iter().any(|location| location.processor_s.is_some());
     html! {
         details.block {
             summary {
@@ -254,6 +255,9 @@ fn numbers(report: &Report, is_all: bool) -> Markup {
                             th.number scope="col" data-sort="number" { "Synchronisation" }
                             th.number scope="col" data-sort="number" { "I/O" }
                             th.number scope="col" data-sort="number" { "Waiting" }
+                            @if has_processors {
+                                th.number scope="col" data-sort="number" { "On a core" }
+                            }
                             @for counter in &counters {
                                 th.number scope="col" data-sort="number" { (name(counter)) }
                             }
@@ -267,6 +271,12 @@ fn numbers(report: &Report, is_all: bool) -> Markup {
                                 td { (name(&location.host)) }
                                 @for part in times(location) { (time(part)) }
                                 (time(location.wait_s))
+                                @if has_processors {
+                                    @match location.processor_s {
+                                        Some(seconds) => (time(seconds)),
+                                        None => td.number {},
+                                    }
+                                }
                                 @for counter in &counters {
                                     @match location.counters.get(*counter) {
                                         Some(&number) => td.number data-value=(number) { (count(number)) },

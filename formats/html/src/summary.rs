@@ -100,6 +100,12 @@ fn time(report: &Report) -> Markup {
             @if let Some(text) = words::cores(report) {
                 figcaption { (sentence(&text)) "." }
             }
+            @if let Some(text) = words::on_processors(report) {
+                figcaption { "On cores: " (text) "." }
+            }
+            @if let Some(text) = words::counted(report) {
+                figcaption { "Counted: " (sentence(&text)) "." }
+            }
             @if let Some(text) = words::moved(report) {
                 figcaption { "Moved: " (text) "." }
             }

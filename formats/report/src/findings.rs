@@ -212,6 +212,9 @@ pub struct RankClass {
 pub struct Cause {
     /// The late rank.
     pub rank: u32,
+    /// Its late thread; absent of first threads, unless threads of a rank wait for each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
     /// The call that it made too late.
     pub operation: String,
     /// Where.

@@ -10,8 +10,8 @@ use crate::path::{CriticalPath, Parallelism};
 use crate::roots::{DelayCosts, RootCause, WaitClass};
 use crate::run::{Agents, Anomaly, PhasesOfRun, Run, Settings};
 use crate::times::{
-    Efficiency, Imbalance, InCalls, LocationClass, LocationSums, LocationTimes, Metric, OffWork,
-    OperationTimes, Region, ThreadImbalance,
+    Efficiency, FunctionTimes, Imbalance, InCalls, LocationClass, LocationSums, LocationTimes,
+    Metric, OffWork, OperationTimes, Region, ThreadImbalance,
 };
 use crate::traffic::{MessagePairs, RankMatrix};
 
@@ -112,6 +112,9 @@ pub struct Report {
     /// Computation between calls that ranks share unevenly, most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imbalance: Vec<Imbalance>,
+    /// Computation by function, as samples tell, most first; absent without samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionTimes>,
     /// Computation before threads of a rank meet that they share unevenly, most first; absent if there is
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -188,6 +191,7 @@ impl Report {
             busiest: crate::rank_ranges(busiest.map(|l| l.rank)),
             waits: self.locations.iter().map(|l| l.waits).sum(),
             traffic: None,
+            processor_s: some(&|l| l.processor_s),
             counted_s: some(&|l| l.counted_s),
             counters,
         }

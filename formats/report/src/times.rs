@@ -280,6 +280,10 @@ pub struct LocationSums {
     pub shutdown_s: Option<f64>,
     /// Ranks that compute most and that others wait for, as ranges; "" if none does.
     pub busiest: String,
+    /// On processors while they were recorded, start-up and shut-down included, as far as that is
+    /// known; absent if it is of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_s: Option<f64>,
     /// The part of their computation in which counters counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_s: Option<f64>,
@@ -372,6 +376,27 @@ pub struct Imbalance {
     /// The overload, if a single rank computed there; else 0.
     pub single_participant_s: f64,
     /// `overload_s` in percent of all time.
+    pub percent: f64,
+}
+
+/// Computation in a function of the program, whoever called it, compared over all ranks of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FunctionTimes {
+    /// Its line with most samples, and a call path to it.
+    pub location: SourceLocation,
+    /// Ranks that were in it.
+    pub ranks: u64,
+    /// All ranks together.
+    pub total_s: f64,
+    /// Mean over all ranks of the run.
+    pub mean_s: f64,
+    /// Of the rank with most.
+    pub max_s: f64,
+    /// The lowest rank with most.
+    pub worst_rank: u32,
+    /// What ranks computed there beyond the mean.
+    pub overload_s: f64,
+    /// `total_s` in percent of all time.
     pub percent: f64,
 }
 

@@ -71,6 +71,8 @@ pub struct Late {
 pub enum Value {
     /// Time by kind.
     Time,
+    /// What a counter counted in the time.
+    Counted(u64),
     /// Time lost in a pattern.
     Lost {
         /// Number of instances.
@@ -104,7 +106,7 @@ pub struct PerRank {
     file: SerializedFileWriter<BufWriter<Target>>,
     group: Group,
     texts: Vec<ByteArray>,
-    kinds: [Text; 2],
+    kinds: [Text; 3],
 }
 
 impl PerRank {
@@ -131,9 +133,9 @@ impl PerRank {
             file: file.map_err(failed)?,
             group: Group::new(),
             texts: Vec::new(),
-            kinds: [Text(0); 2],
+            kinds: [Text(0); 3],
         };
-        table.kinds = ["time", "lost"].map(|kind| table.text(kind));
+        table.kinds = ["time", "counted", "lost"].map(|kind| table.text(kind));
         Ok(table)
     }
 
@@ -188,17 +190,23 @@ impl PerRank {
         (*rank, *thread) = (Cell::Number(row.rank), Cell::Number(row.thread));
         (*host, *metric) = (Cell::Text(row.host.0), Cell::Text(row.metric.0));
         *time = Cell::Ns(row.time);
-        let [times, lost] = self.kinds;
-        let Value::Lost {
-            instances,
-            call,
-            late,
-        } = row.value
-        else {
-            *kind = Cell::Text(times.0);
-            return cells;
+        let [times, counted, lost] = self.kinds.map(|kind| Cell::Text(kind.0));
+        let (instances, call, late) = match row.value {
+            Value::Time => {
+                *kind = times;
+                return cells;
+            }
+            Value::Counted(count) => {
+                (*kind, rest[0]) = (counted, Cell::Count(count));
+                return cells;
+            }
+            Value::Lost {
+                instances,
+                call,
+                late,
+            } => (instances, call, late),
         };
-        *kind = Cell::Text(lost.0);
+        *kind = lost;
         let (of_call, of_late) = rest.split_at_mut(6);
         of_call.copy_from_slice(&[
             Cell::Count(instances),

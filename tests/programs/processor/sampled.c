@@ -74,6 +74,7 @@ int main(int argc, char **argv)
     double all[2][2];
     MPI_Gather(spent, 2, MPI_DOUBLE, all, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     if (rank == 0)
-        printf("{\"assemble\": %.0f, \"solve\": %.0f}\n", all[0][0] - all[1][0], all[0][1] - all[1][1]);
+        printf("{\"assemble\": %.0f, \"solve\": %.0f, \"ranks\": [%.0f, %.0f]}\n",
+               all[0][0] - all[1][0], all[0][1] - all[1][1], all[0][0] + all[0][1], all[1][0] + all[1][1]);
     MPI_Finalize();
 }

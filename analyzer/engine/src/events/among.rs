@@ -11,7 +11,7 @@ const NO_MEETING: u64 = (1 << MEETING_BITS) - 2;
 pub const UNNAMED: u64 = 1;
 
 /// A team of OpenMP threads, or what threads wait for one after the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Among {
     /// Number of the team in its process: another one each time it is forked.
     pub team: Option<u64>,

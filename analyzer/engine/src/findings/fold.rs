@@ -282,6 +282,8 @@ pub struct Times {
     pub startup: u64,
     /// Since the last location entered Finalize.
     pub shutdown: u64,
+    /// On a processor while they were recorded, as far as that is known.
+    pub processor: u64,
     /// Outside of calls.
     pub computation: u64,
     /// Parts of that: asleep or blocked, without a processor, and in the kernel.
@@ -337,6 +339,7 @@ impl Times {
             wall: location.wall(),
             startup: location.startup,
             shutdown: location.shutdown,
+            processor: location.processor,
             computation: location.computation(),
             outside: location.outside,
             communication,
@@ -366,6 +369,7 @@ impl Times {
             (&mut self.wall, other.wall),
             (&mut self.startup, other.startup),
             (&mut self.shutdown, other.shutdown),
+            (&mut self.processor, other.processor),
             (&mut self.computation, other.computation),
             (&mut self.settled.explained, other.settled.explained),
             (&mut self.settled.unexplained, other.settled.unexplained),

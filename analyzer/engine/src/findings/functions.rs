@@ -1,5 +1,6 @@
 //! The functions and regions that samples, or records of regions, tell of, before anything is compared.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -7,6 +8,7 @@ use laggard_comm::{Job, from_head, merge_up};
 use laggard_trace::Location;
 
 use crate::basics::intern::{PathKey, no_path, path_key};
+use crate::findings::imbalance::{self, Computed};
 use crate::findings::places::{self, Places};
 use crate::judge::profile::Profiled;
 use crate::replay::rank::Rank;
@@ -91,6 +93,53 @@ pub fn add(to: &mut InFunctions, (rank, thread): (u32, &Thread<'_>), functions: 
             *sum = sum.saturating_add(time as u64);
         }
     }
+}
+
+/// Computation in functions by rank, ns, whoever called them and whatever lines they were at; each has
+/// the call path with most time. Collective.
+///
+/// # Errors
+/// Messages of agents cannot be packed or unpacked.
+pub fn by_function(
+    job: &dyn Job,
+    own: &InFunctions,
+    places: &mut Places,
+) -> Result<Computed<PathKey>> {
+    let mut computed: Computed<PathKey> = Computed::new();
+    let mut add = |function: PathKey, ranks: &BTreeMap<u32, u64>| {
+        let sums = computed.entry(function).or_default();
+        for (&rank, &time) in ranks {
+            let sum = sums.entry(rank).or_default();
+            *sum = sum.saturating_add(time);
+        }
+    };
+    let of_paths = imbalance::totals(job, own)?;
+    let mut times: BTreeMap<PathKey, u64> = BTreeMap::new();
+    for ((_, function), time) in of_paths {
+        let sum = times.entry(function).or_default();
+        *sum = sum.saturating_add(time);
+    }
+    let mut same: Vec<(PathKey, PathKey)> = Vec::new();
+    if job.agent() == 0 {
+        let mut times: Vec<(Reverse<u64>, PathKey)> = times
+            .into_iter()
+            .map(|(key, time)| (Reverse(time), key))
+            .collect();
+        times.sort_unstable();
+        let mut first: BTreeMap<(String, String), PathKey> = BTreeMap::new();
+        same.extend(times.into_iter().map(|(_, key)| {
+            let place = places.of_function(key);
+            (
+                key,
+                *first.entry((place.file, place.function)).or_insert(key),
+            )
+        }));
+    }
+    let same: BTreeMap<PathKey, PathKey> = from_head(job, same)?.into_iter().collect();
+    for ((_, function), ranks) in own {
+        add(same.get(function).copied().unwrap_or(*function), ranks);
+    }
+    Ok(computed)
 }
 
 /// Time that a sample of a location stands for, ns; 0 if it has none.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use laggard_comm::{self as comm, Filter, Job};
-use laggard_report::{Imbalance, percent, seconds};
+use laggard_report::{FunctionTimes, Imbalance, percent, seconds};
 use laggard_trace::calls;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ impl Filter for Shares {
 }
 
 /// The totals over all agents, ns, everywhere. Collective.
-fn totals<K>(job: &dyn Job, own: &Computed<K>) -> Result<BTreeMap<K, u64>>
+pub fn totals<K>(job: &dyn Job, own: &Computed<K>) -> Result<BTreeMap<K, u64>>
 where
     K: Clone + Ord + Serialize + DeserializeOwned,
 {
@@ -148,6 +148,32 @@ pub fn rows(shares: &BTreeMap<After, Shares>, total: f64, places: &mut Places) -
         non_participation_s: seconds(shares.non_participation()),
         single_participant_s: seconds(shares.single_participant()),
         percent: lost(shares),
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// The rows of functions, most computation first; `total` is all time, ns.
+pub fn functions(
+    shares: &BTreeMap<PathKey, Shares>,
+    total: f64,
+    places: &mut Places,
+) -> Vec<FunctionTimes> {
+    let part = |shares: &Shares| percent(shares.total as f64, total);
+    let mut rows: Vec<(&PathKey, &Shares)> = shares
+        .iter()
+        .filter(|(_, shares)| part(shares) >= LEAST_PERCENT)
+        .collect();
+    rows.sort_by_key(|(key, shares)| (std::cmp::Reverse(shares.total), **key));
+    rows.truncate(MOST_ROWS);
+    let row = |(&path, shares): (&PathKey, &Shares)| FunctionTimes {
+        location: places.of_function(path),
+        ranks: shares.visitors,
+        total_s: seconds(shares.total),
+        mean_s: seconds(shares.mean()),
+        max_s: seconds(shares.most.0),
+        worst_rank: shares.most.1,
+        overload_s: seconds(shares.overload()),
+        percent: part(shares),
     };
     rows.into_iter().map(row).collect()
 }

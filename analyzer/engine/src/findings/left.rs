@@ -286,6 +286,7 @@ mod tests {
             (
                 CauseKey {
                     rank,
+                    thread: 0,
                     operation,
                     path,
                 },

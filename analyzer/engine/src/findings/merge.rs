@@ -50,6 +50,8 @@ pub struct Own {
     pub in_teams: teams::Computed,
     /// Computation in functions, as samples tell.
     pub in_functions: InFunctions,
+    /// The same by function alone; empty without samples.
+    pub functions: Computed<PathKey>,
     /// What its ranks did after slow calls.
     pub followers: Followers,
     /// Who started the waiting.
@@ -84,6 +86,8 @@ pub struct Partial {
     pub regions: Regions,
     /// Computation after calls.
     pub computed: BTreeMap<After, Shares>,
+    /// Computation in functions, as samples tell.
+    pub functions: BTreeMap<PathKey, Shares>,
     /// Computation of threads before they meet.
     pub in_teams: BTreeMap<teams::Before, teams::Shares>,
     /// What ranks did after slow calls.
@@ -129,6 +133,7 @@ impl Filter for Partial {
         self.profile.merge(other.profile);
         Filter::merge(&mut self.regions, other.regions);
         Filter::merge(&mut self.computed, other.computed);
+        Filter::merge(&mut self.functions, other.functions);
         Filter::merge(&mut self.in_teams, other.in_teams);
         self.followers.merge(other.followers);
         left::keep_listed(&mut self.followers, &self.findings);
@@ -279,8 +284,10 @@ impl Own {
         pairs::know_better(&mut self.locations, &received);
         let ranks = agent_of.iter().filter(|&&agent| agent != NONE).count();
         let computed = imbalance::shares(job, &self.computed, ranks as u64)?;
+        let functions = imbalance::shares(job, &self.functions, ranks as u64)?;
         let walls = listing::walls(&self.locations);
-        let findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
+        let mut findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
+        name_threads(&mut findings, &self.locations);
         left::keep_listed(&mut self.followers, &findings);
         Ok(Partial {
             findings,
@@ -288,6 +295,7 @@ impl Own {
             profile: self.profile,
             regions: self.regions,
             computed,
+            functions,
             in_teams: teams::shares(&self.in_teams),
             followers: self.followers,
             roots: self.roots,
@@ -302,6 +310,17 @@ impl Own {
             bytes_exchanged: job.sent().bytes,
             peak_memory: comm::peak_memory(),
         })
+    }
+}
+
+/// Late threads get their numbers instead of their positions. Locations of all late ranks are here, ascending.
+fn name_threads(findings: &mut FoldedFindings, locations: &[LocationTimes]) {
+    for (key, _) in findings.values_mut().flat_map(|folded| &mut folded.causes) {
+        let first = locations.partition_point(|one| one.rank < key.rank);
+        let at = locations.get(first + usize::from(key.thread));
+        if let Some(thread) = at.filter(|one| one.rank == key.rank) {
+            key.thread = u16::try_from(thread.thread).unwrap_or(u16::MAX);
+        }
     }
 }
 

@@ -289,7 +289,7 @@ struct Table<'t> {
     patterns: FxHashMap<PatternNumber, Text>,
     hosts: Vec<Option<Text>>,
     /// Names of the times, in the order of [`Table::times`].
-    metrics: [Text; 11],
+    metrics: [Text; 12],
     /// Places often share texts.
     texts: FxHashMap<String, Text>,
 }
@@ -317,6 +317,7 @@ impl<'t> Table<'t> {
             "blocked",
             "preempted",
             "kernel",
+            "processor",
         ];
         Ok(Table {
             metrics: metrics.map(|metric| file.text(metric)),
@@ -358,9 +359,17 @@ impl<'t> Table<'t> {
                     blocked,
                     preempted,
                     kernel,
+                    times.processor,
                 ];
                 for (metric, time) in self.metrics.into_iter().zip(times) {
                     self.file.push(&row(metric, time, Value::Time))?;
+                }
+                let counted = &part.times.counted;
+                for (name, count) in &counted.counts {
+                    if let Some(metric) = self.text(name.clone()) {
+                        let row = row(metric, counted.time, Value::Counted(*count));
+                        self.file.push(&row)?;
+                    }
                 }
             }
             for lost in &part.lost {

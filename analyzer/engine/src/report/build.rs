@@ -109,6 +109,7 @@ pub fn build(
         }
     }
     let imbalance = imbalance::rows(&merged.computed, total.measured, places);
+    let functions = imbalance::functions(&merged.functions, total.measured, places);
     let thread_imbalance = teams::rows(&merged.in_teams, total.measured, places);
     let regions = regions::rows(merged.regions, &options.settings, total.measured, places);
     let waiting = waiting_at(all.clone(), &merged.profile);
@@ -307,6 +308,7 @@ pub fn build(
         below_hotspot,
         called_once,
         imbalance,
+        functions,
         thread_imbalance,
         regions,
         anomalies: rows,
@@ -465,6 +467,7 @@ fn location_sums(locations: &Locations) -> LocationSums {
         startup_s: Some(seconds(sums.startup)),
         shutdown_s: Some(seconds(sums.shutdown)),
         busiest: laggard_report::rank_ranges(locations.busiest.iter()),
+        processor_s: processor_s(sums),
         counted_s: counted_s(&locations.counted),
         counters: locations.counted.counts.clone(),
         waits: Some(sums.traffic.waits),
@@ -480,6 +483,11 @@ fn off_work(times: &fold::Times) -> OffWork {
         preempted_s,
         kernel_s,
     }
+}
+
+/// Time on a processor, if it is known.
+fn processor_s(times: &fold::Times) -> Option<f64> {
+    (times.processor > 0).then(|| seconds(times.processor))
 }
 
 /// Time in which counters counted; `None` if there are none.
@@ -525,7 +533,7 @@ fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
             in_calls: Some(in_calls(&times)),
             startup_s: Some(seconds(times.startup)),
             shutdown_s: Some(seconds(times.shutdown)),
-            processor_s: Some(seconds(location.processor)).filter(|time| *time > 0.0),
+            processor_s: processor_s(&times),
             counted_s: counted_s(&location.counted),
             counters: location.counted.counts.clone(),
             waits: Some(times.traffic.waits),
@@ -652,6 +660,7 @@ fn bottleneck(
     let waiting_ranks = sums.rank_set.len();
     let mut reasons: Vec<Reason> = Vec::new();
     let waits = |operation, path| context.waiting.contains(&(operation, path));
+    let is_of_threads = calls::call(operation).is_some_and(|call| call.is_threads());
     let causes = sums.causes.iter().map(|(key, cause)| {
         let reason = because(
             (pattern, operation, path),
@@ -673,6 +682,7 @@ fn bottleneck(
         let part = |ns: u64| Some(seconds(ns));
         laggard_report::Cause {
             rank: key.rank,
+            thread: (key.thread > 0 || is_of_threads).then_some(key.thread.into()),
             operation: calls::name(key.operation).to_owned(),
             location: places.of(key.path),
             severity_s: seconds(cause.sums.severity),

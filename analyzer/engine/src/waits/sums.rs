@@ -18,6 +18,8 @@ use crate::wire::parcels::{Detail, WHOLE};
 pub struct CauseKey {
     /// World rank.
     pub rank: u32,
+    /// Position of its thread in the rank; once folded, the thread's number.
+    pub thread: u16,
     /// Number of its late call.
     pub operation: u16,
     /// Its call path.
@@ -236,6 +238,7 @@ impl Sums {
     fn add_cause(&mut self, severity: u64, late: &Detail) {
         let key = CauseKey {
             rank: late.rank,
+            thread: u16::try_from(late.thread).unwrap_or(u16::MAX),
             operation: late.operation,
             path: late.path,
         };

@@ -56,6 +56,9 @@ pub struct Comparison {
     pub revisions: Vec<Revision>,
     /// Numbers of the whole run.
     pub totals: Vec<Total>,
+    /// What counters counted that all runs have, by name; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRow>,
     /// Root causes, the largest in any revision first; absent unless all reports have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_causes: Option<Vec<RootCauseRow>>,
@@ -112,6 +115,17 @@ pub struct Total {
     pub id: &'static str,
     /// In words.
     pub name: &'static str,
+    /// By revision.
+    pub values: Vec<Sample>,
+    /// Against the first.
+    pub changes: Vec<Change>,
+}
+
+/// What a counter counted in the computation of all ranks.
+#[derive(Clone, Debug, Serialize)]
+pub struct CounterRow {
+    /// Its name.
+    pub name: String,
     /// By revision.
     pub values: Vec<Sample>,
     /// Against the first.
@@ -234,6 +248,7 @@ pub fn compare(revisions: Vec<Vec<Run>>, options: &Options) -> Result<Comparison
             least_percent: noise::LEAST_PERCENT,
         },
         totals: totals(&experiments, options),
+        counters: counters(&experiments, options),
         root_causes: roots::rows(&experiments, &judge),
         bottlenecks: bottlenecks(&experiments, &judge),
         regions: regions(&experiments, &judge),
@@ -372,6 +387,33 @@ fn totals(experiments: &[Experiment], options: &Options) -> Vec<Total> {
             name,
             changes: changes(&values, aim, limits),
             values,
+        }
+    });
+    rows.collect()
+}
+
+fn counters(experiments: &[Experiment], options: &Options) -> Vec<CounterRow> {
+    let reports = || {
+        experiments
+            .iter()
+            .flat_map(|e| &e.runs)
+            .map(|run| run.report.sums())
+    };
+    let first = reports().next().unwrap_or_default().counters;
+    let common = first.into_keys();
+    let common = common.filter(|name| reports().all(|sums| sums.counters.contains_key(name)));
+    let limits = Limits {
+        percent: options.threshold_percent,
+        least: 0.0,
+    };
+    let rows = common.map(|name| {
+        let of = |report: &Report| report.sums().counters[&name] as f64;
+        let values = experiments.iter().map(|e| sample(e.values(of)));
+        let values: Vec<Sample> = values.collect();
+        CounterRow {
+            changes: changes(&values, Aim::Less, limits),
+            values,
+            name,
         }
     });
     rows.collect()

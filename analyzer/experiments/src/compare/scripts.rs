@@ -93,7 +93,7 @@ pub fn to_junit(comparison: &Comparison, percent: f64, unknown: Option<&str>) ->
     junit::render(&suite, &cases)
 }
 
-/// The comparison in the text format of OpenMetrics: totals, bottlenecks and regions by revision, and
+/// The comparison in the text format of OpenMetrics: totals, counters, bottlenecks and regions by revision, and
 /// how many times [`Comparison::regressions`] names; this only if it `is_known` that there are no
 /// others.
 pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> String {
@@ -113,6 +113,7 @@ pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> 
         seconds(),
         "Bottlenecks and regions by revision",
     );
+    let mut counted = Family::new("compare_counted", None, "What counters counted by revision");
     let mut slower = Family::new("compare_regressions", None, "Times that became longer");
     // One name in all revisions, so that their numbers meet.
     let last = comparison.revisions.len() - 1;
@@ -132,6 +133,9 @@ pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> 
                 }
             }
         }
+        for row in &comparison.counters {
+            counted = counted.with(labels("counter", &row.name), row.values[at].median);
+        }
         for row in comparison.rows(last).skip(1) {
             times = times.with(labels("what", &row.name), row.values[at].median);
         }
@@ -142,5 +146,5 @@ pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> 
         }
     }
     let program = &comparison.revisions[0].program;
-    metrics::render(program, vec![totals, shares, times, slower])
+    metrics::render(program, vec![totals, shares, counted, times, slower])
 }

@@ -114,17 +114,25 @@ impl Text<'_> {
             least: Some(12),
         }];
         columns.extend(self.columns(chosen));
-        let rows = self.comparison.totals.iter().map(|total| {
-            let mut cells = vec![(total.name.to_owned(), Tone::Plain)];
-            let is_time = total.id.ends_with("_s");
-            cells.push((shown(&total.values[0], is_time), Tone::Plain));
+        let row = |name: &str, values: &[Sample], changes: &[Change], number: Number| {
+            let mut cells = vec![(name.to_owned(), Tone::Plain)];
+            cells.push((shown(&values[0], number), Tone::Plain));
             for &at in chosen {
-                cells.push((shown(&total.values[at], is_time), Tone::Plain));
-                cells.push(changed(&total.changes[at - 1], State::Both));
+                cells.push((shown(&values[at], number), Tone::Plain));
+                cells.push(changed(&changes[at - 1], State::Both));
             }
             Row { cells, note: None }
+        };
+        let rows = self.comparison.totals.iter().map(|total| {
+            let number = match total.id.ends_with("_s") {
+                true => Number::Time,
+                false => Number::Share,
+            };
+            row(total.name, &total.values, &total.changes, number)
         });
-        let rows: Vec<Row> = rows.collect();
+        let counters = self.comparison.counters.iter();
+        let counters = counters.map(|of| row(&of.name, &of.values, &of.changes, Number::Count));
+        let rows: Vec<Row> = rows.chain(counters).collect();
         table(out, &columns, &rows, self.screen, self.style);
     }
 
@@ -431,15 +439,26 @@ fn probability(p: f64) -> String {
 pub(super) fn shown_time(values: &[Sample], at: usize) -> String {
     match values[at].max {
         most if most <= 0.0 => "–".to_owned(),
-        _ => shown(&values[at], true),
+        _ => shown(&values[at], Number::Time),
     }
 }
 
+/// What a number is.
+#[derive(Clone, Copy)]
+enum Number {
+    /// s
+    Time,
+    /// 0 to 1.
+    Share,
+    Count,
+}
+
 /// The median, and the range of the repeats.
-fn shown(sample: &Sample, is_time: bool) -> String {
-    let median = match is_time {
-        true => duration(sample.median),
-        false => percent(sample.median * 100.0),
+fn shown(sample: &Sample, number: Number) -> String {
+    let median = match number {
+        Number::Time => duration(sample.median),
+        Number::Share => percent(sample.median * 100.0),
+        Number::Count => count(sample.median.round() as u64),
     };
     let apart = (sample.max - sample.median).max(sample.median - sample.min);
     match sample.runs.len() {
@@ -560,8 +579,38 @@ mod tests {
     }
 
     #[test]
+    fn counters_that_all_runs_have_are_compared() {
+        let with = |source: &str, counters: &[(&str, u64)]| {
+            let mut run = run(source, 8.0);
+            let sums = run.report.location_sums.as_mut().unwrap();
+            let counters = counters.iter();
+            sums.counters = counters
+                .map(|(name, of)| ((*name).to_owned(), *of))
+                .collect();
+            vec![run]
+        };
+        let runs = vec![
+            with("a", &[("instructions", 2_000_000), ("page-faults", 7)]),
+            with("b", &[("instructions", 3_000_000)]),
+        ];
+        let found = compare(runs, &Options::default()).unwrap();
+        let names: Vec<_> = found.counters.iter().map(|of| &*of.name).collect();
+        assert_eq!(names, ["instructions"]);
+        let text = render(&found, &TextOptions::default()).replace(GLUE, " ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.contains("instructions 2 000 000 3 000 000 +50.0 %"),
+            "{text}"
+        );
+        let metrics = crate::compare::to_openmetrics(&found, 5.0, true);
+        let told = "laggard_compare_counted{program=\"app\",revision=\"b\",counter=\"instructions\"} 3000000.0";
+        assert!(metrics.contains(told), "{metrics}");
+    }
+
+    #[test]
     fn repeats_are_shown_with_their_spread() {
-        let text = |runs: &[f64]| shown(&Sample::new(runs.to_vec()), true).replace(GLUE, " ");
+        let text =
+            |runs: &[f64]| shown(&Sample::new(runs.to_vec()), Number::Time).replace(GLUE, " ");
         assert_eq!(text(&[2.0]), "2.00 s");
         assert_eq!(text(&[2.0, 2.2, 1.9]), "2.00 s ± 10 %");
     }

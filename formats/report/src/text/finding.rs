@@ -93,18 +93,18 @@ pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
     text
 }
 
-/// `rank 0`; `itself` if that rank alone lost time. Threads wait for others of their rank.
+/// `rank 0`; `itself` if that rank alone lost time; with the thread, if it is not the first one or threads of a
+/// rank wait for each other.
 pub(crate) fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
     let rank = cause.rank.to_string();
     let is_alone = match &finding.rank_set {
         Some(set) => *set == rank,
         None => finding.ranks.iter().all(|share| share.rank == cause.rank),
     };
-    match is_alone {
-        true if finding.operation_type == "threads" => "another of its threads".to_owned(),
-        false if finding.operation_type == "threads" => format!("a thread of rank {rank}"),
-        true => ITSELF.to_owned(),
-        false => format!("rank {rank}"),
+    match (cause.thread, is_alone) {
+        (Some(thread), _) => format!("thread {thread} of rank {rank}"),
+        (None, true) => ITSELF.to_owned(),
+        (None, false) => format!("rank {rank}"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The report as text for users: 80 to 120 columns, the most important first.
 
 pub(crate) mod finding;
+mod functions;
 pub(crate) mod headline;
 mod moved;
 pub(crate) mod path;
@@ -77,6 +78,7 @@ pub fn render_text(report: &Report, options: &RenderOptions) -> String {
     roots::section(&mut out, report, screen, style);
     path::section(&mut out, report, screen, style);
     findings(&mut out, report, options, screen, style);
+    functions::section(&mut out, report, screen, style);
     threads::section(&mut out, report, screen, style);
     regions::regions(&mut out, report, screen, style);
     anomalies(&mut out, report, screen, style);
@@ -242,6 +244,12 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
     if let Some(text) = start_and_end(report) {
         finding::labelled(out, "Apart", &text, screen, style);
     }
+    if let Some(text) = on_processors(report) {
+        finding::labelled(out, "On cores", &text, screen, style);
+    }
+    if let Some(text) = counted(report) {
+        finding::labelled(out, "Counted", &text, screen, style);
+    }
     if !sums.busiest.is_empty() {
         let mean = sums.computation_s / f64::from(report.run.locations.max(1));
         let most = report
@@ -314,6 +322,44 @@ fn off_work(sums: &LocationSums) -> String {
         true => String::new(),
         false => format!(" (of it {})", told.join(", ")),
     }
+}
+
+/// `51.3 % of all time: 0.92 s (rank 2) to 1.90 s (rank 0)`: how long locations were on a processor, if
+/// they were not for a notable part of the time.
+pub(crate) fn on_processors(report: &Report) -> Option<String> {
+    let sums = report.sums();
+    let ends = sums.startup_s.unwrap_or(0.0) + sums.shutdown_s.unwrap_or(0.0);
+    let share = crate::percent(sums.processor_s?, sums.wall_s + ends);
+    if share > 100.0 - NOTABLE_OFF {
+        return None;
+    }
+    let known = report.locations.iter();
+    let known = known.filter_map(|l| Some((l.processor_s?, l.rank, l.thread)));
+    let (least, most) = (
+        known.clone().min_by(|a, b| a.0.total_cmp(&b.0))?,
+        known.max_by(|a, b| a.0.total_cmp(&b.0))?,
+    );
+    let who = |(time, rank, thread): (f64, u32, u32)| match thread {
+        0 => format!("{} (rank {rank})", duration(time)),
+        _ => format!("{} (thread {thread} of rank {rank})", duration(time)),
+    };
+    let range = match least == most {
+        true => who(least),
+        false => format!("{} to {}", who(least), who(most)),
+    };
+    Some(format!("{} of all time: {range}", percent(share)))
+}
+
+/// `12 345 678 instructions, 4 567 890 cycles in 3.21 s of computation`: what counters counted.
+pub(crate) fn counted(report: &Report) -> Option<String> {
+    let sums = report.sums();
+    let counts = sums.counters.iter();
+    let counts: Vec<String> = counts
+        .map(|(name, number)| format!("{}{}{name}", count(*number), style::GLUE))
+        .collect();
+    let time = sums.counted_s.filter(|_| !counts.is_empty())?;
+    let counts = counts.join(", ");
+    Some(format!("{counts} in {} of computation", duration(time)))
 }
 
 /// Time of start-up and shut-down, as shares of all time.
@@ -446,7 +492,8 @@ fn row(number: usize, found: &Bottleneck) -> Row {
         // The rank with the largest loss may be the one that the others waited for.
         let worst = found.ranks.first().map(|share| share.rank);
         let late = finding::late_rank(found, cause);
-        let others = match worst == Some(cause.rank) && late != finding::ITSELF {
+        let is_itself = late == finding::ITSELF || cause.thread.is_some();
+        let others = match worst == Some(cause.rank) && !is_itself {
             true => "others ",
             false => "",
         };

@@ -125,6 +125,17 @@ pub fn start_and_end(report: &Report) -> Option<String> {
     text::start_and_end(report)
 }
 
+/// `51.3 % of all time: 0.92 s (rank 2) to 1.90 s (rank 0)`: how long locations were on a processor, if
+/// they were not for a notable part of the time.
+pub fn on_processors(report: &Report) -> Option<String> {
+    text::on_processors(report)
+}
+
+/// `12 345 678 instructions, 4 567 890 cycles in 3.21 s of computation`: what counters counted.
+pub fn counted(report: &Report) -> Option<String> {
+    text::counted(report)
+}
+
 /// `8 B in 1 message, 2.50 MB given to collectives`: what the program moved, if that is known.
 pub fn moved(report: &Report) -> Option<String> {
     text::moved(report)

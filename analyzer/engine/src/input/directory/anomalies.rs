@@ -93,6 +93,17 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
             "samples were in code that belongs to no file, such as programs make while they run: its \
                 functions are not told",
         ),
+        (
+            "waits_left_out",
+            AnomalySeverity::Warning,
+            "waits for locks were not recorded: their threads made no other call, and the process has 256 \
+                recorded threads already",
+        ),
+        (
+            "regions_too_deep",
+            AnomalySeverity::Warning,
+            "parallel regions inside of eight others were not recorded",
+        ),
     ] {
         let counts = location.definitions.properties(id);
         let counts = counts.iter().filter_map(|count| count.parse::<u64>().ok());
