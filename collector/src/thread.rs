@@ -366,6 +366,9 @@ pub fn close_all(reason: u32, own_busy: bool) {
             };
             if let Some(mut stream) = stream {
                 threads::ends(&mut stream, membership, Some(clock::now()));
+                if number == 0 {
+                    stream.properties(&threads::missed().collect::<Vec<_>>());
+                }
                 stream.close(reason, run::limits(), unrecorded, inside);
             }
         }

@@ -26,6 +26,8 @@ fn a_late_thread_is_the_root_of_what_others_wait() {
         let loop_ = mark(source, "loop");
         let found = run.finding("wait_at_implicit_omp_barrier");
         check(found["location"]["line"] == loop_, found)?;
+        let cause = &found["causes"][0];
+        check(cause["rank"] == 0 && cause["thread"] == 1, cause)?;
         check(
             found["ranks"][0]["rank"] == 0 && found["ranks"].as_array().map(Vec::len) == Some(1),
             found,
@@ -64,6 +66,7 @@ fn a_mutex_is_charged_to_its_holder() {
         check(found["location"]["line"] == mark(source, "lock"), found)?;
         let cause = &found["causes"][0];
         check(cause["location"]["line"] == mark(source, "unlock"), cause)?;
+        check(cause["rank"] == 0 && cause["thread"] == 1, cause)?;
         let root = run.root();
         check(root["rank_set"] == "0" && root["thread_set"] == "1", root)?;
         let locks = run.dump.matches("pthread_mutex_lock").count();
@@ -356,7 +359,9 @@ fn odd_programs_behave_as_ever() {
         Run::by_clang("odd_tasks.cpp", 1, "4"),
     ] {
         let anomalies = run.report["anomalies"].as_array().into_iter().flatten();
-        let bad = anomalies.filter(|row| row["severity"] != "info");
+        // One of them has a thousand threads.
+        let bad =
+            anomalies.filter(|row| row["severity"] != "info" && row["id"] != "waits_left_out");
         assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Value>::new());
     }
 }

@@ -1,12 +1,13 @@
 //! Threads of a rank that do not wait, or for one of them alone, and what else may go on in a process.
 
+use std::fs;
 use std::process::Command;
 
 use laggard_tests::attempts::{Off, until_right};
 use laggard_tests::process;
 use laggard_tests::product::{Bench, Mpirun, TIMEOUT, reader};
 use laggard_tests::recorded::{check, mark, near};
-use laggard_tests::threads::{DELAY, FLAGS, ROUNDS, Run};
+use laggard_tests::threads::{self, DELAY, FLAGS, ROUNDS, Run};
 use serde_json::Value;
 
 /// Patterns of threads that wait for each other.
@@ -223,5 +224,32 @@ fn what_processes_share_is_no_meeting_of_threads() {
     assert!(!run.dump.contains(" pthread_barrier_wait "), "{}", run.dump);
     for pattern in PATTERNS {
         assert_eq!(run.finding(pattern), &Value::Null, "{pattern}");
+    }
+}
+
+/// Regions in too many others and waits of too many threads are counted, and the program goes on.
+#[test]
+fn what_is_too_much_is_counted() {
+    let bench = Bench::beside("threads-many");
+    let gcc = bench.compile("threads/many.c", FLAGS, &[]);
+    let clang = threads::by_clang(&bench, "many.c");
+    // Of eleven regions, each in all others, three are too deep where the runtime tells of itself.
+    for (program, deep) in [(gcc, 0), (clang, 3)] {
+        let run = bench.traced(1, &[program.as_os_str()], "trace").run();
+        let outcome = run.expect_orderly();
+        assert_eq!(outcome.expect_success().stdout, "22 entered, 300 taken\n");
+        let report: Value =
+            serde_json::from_str(&bench.analyze_all(&bench.path("trace"))).expect("JSON");
+        let anomalies = report["anomalies"].as_array().expect("anomalies");
+        let count = |id: &str| {
+            let found = anomalies.iter().find(|one| one["id"] == id);
+            found.map_or(0, |one| one["count"].as_u64().expect("a number"))
+        };
+        assert_eq!(count("regions_too_deep"), deep, "{anomalies:?}");
+        assert_eq!(report["run"]["locations"], 256, "{anomalies:?}");
+        // The first thread and those of regions are locations, too.
+        let missed = count("waits_left_out");
+        assert!((45..=60).contains(&missed), "{missed}");
+        fs::remove_dir_all(bench.path("trace")).expect("the trace goes");
     }
 }

@@ -14,7 +14,7 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::left_out::{is_left_out, leave_out};
-use super::{Place, Waiter, What, is_paused, is_recorded, ompt, team};
+use super::{MISSED, Place, Waiter, What, is_paused, is_recorded, ompt, team};
 use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::next::{Next, Target};
@@ -157,7 +157,13 @@ impl Wait {
     ) -> Option<Wait> {
         let place = told(site, place)?;
         let wait = kept(|| {
-            let waiter = waiter(site, become_location)?;
+            let waiter = waiter(site, become_location);
+            // SAFETY: the slot belongs to this thread.
+            let is_unknown = || become_location && unsafe { *slot() }.is_null();
+            if waiter.is_none() && is_unknown() && thread::locations() >= MOST_LOCATIONS {
+                MISSED.waits.fetch_add(1, Ordering::Relaxed);
+            }
+            let waiter = waiter?;
             let mut call = Call::over(waiter.thread, site, number, (0, 0));
             if !call.claim() {
                 return None;

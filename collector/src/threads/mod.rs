@@ -20,7 +20,7 @@ mod signals;
 mod tasks;
 mod team;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use laggard_callpath::CallSite;
 use laggard_trace::flags;
@@ -50,6 +50,30 @@ pub fn begins() {
 /// Recording goes on after a pause.
 pub fn goes_on() {
     team::begins();
+}
+
+/// What the process could not record of waits among its threads.
+struct Missed {
+    /// Waits of threads that are no locations since there are too many.
+    waits: AtomicU64,
+    /// Regions in too many others.
+    regions: AtomicU64,
+}
+
+static MISSED: Missed = Missed {
+    waits: AtomicU64::new(0),
+    regions: AtomicU64::new(0),
+};
+
+/// How often the process missed something, by what its trace calls that; nothing for what is complete.
+pub fn missed() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let counts = [
+        ("waits_left_out", &MISSED.waits),
+        ("regions_too_deep", &MISSED.regions),
+    ];
+    let counts = counts.map(|(key, count)| (key, count.load(Ordering::Relaxed)));
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    counts.map(|(key, count)| (key, count.to_string().into_bytes()))
 }
 
 /// What recording waits among threads needs.

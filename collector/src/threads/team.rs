@@ -17,7 +17,7 @@ use laggard_trace::calls::number;
 use super::births::born;
 use super::gomp::{Part, runtime};
 use super::left_out::is_own;
-use super::{Place, Waiter, What, is_paused, ompt, signals};
+use super::{MISSED, Place, Waiter, What, is_paused, ompt, signals};
 use crate::clock;
 use crate::stream::Stream;
 use crate::thread::{Thread, slot};
@@ -519,6 +519,7 @@ pub fn forks(site: CallSite, code: u64) -> u64 {
     };
     let membership = waiter.membership();
     if membership.depth == DEPTH {
+        MISSED.regions.fetch_add(1, Ordering::Relaxed);
         return 0;
     }
     if !is_begun {
