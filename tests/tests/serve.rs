@@ -60,6 +60,15 @@ fn a_browser_looks_around() {
         "document.getElementById('line').dataset.calls",
     );
     assert!(calls > 0.0);
+    // Messages are there until they are switched off.
+    let messages = "document.getElementById('line').dataset.messages";
+    assert!(number(&mut browser, messages) > 0.0);
+    key(&mut browser, "m");
+    settle(&mut browser);
+    assert!(has_hash(&mut browser, "messages=0"));
+    assert_eq!(number(&mut browser, messages), 0.0);
+    key(&mut browser, "m");
+    settle(&mut browser);
     let rank = worst["rank"].as_u64().expect("a rank");
     // The call is in the last third of what is shown, in the rank's lane.
     browser.value(&format!(

@@ -22,6 +22,7 @@
 mod against;
 pub mod follow;
 pub mod index;
+mod messages;
 mod news;
 pub mod questions;
 pub mod server;

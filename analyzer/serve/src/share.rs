@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use laggard_comm::{Job, signals};
-use laggard_engine::events::{Events, Mark, Operations, Placed, ProfileRow};
+use laggard_engine::events::{Events, Mark, Operation, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
 use crate::index::{self, Index, LocationIndex};
@@ -162,6 +162,11 @@ impl Share {
     /// The calls of an own location after a mark.
     pub fn operations_from(&self, at: usize, mark: Mark) -> Operations<'_> {
         self.events.operations_from(at - self.own.start, mark)
+    }
+
+    /// Samples of the time before a call of an own location: numbers of call paths, and when they were taken, ns.
+    pub fn samples(&self, at: usize, call: &Operation<'_>) -> impl Iterator<Item = (u32, i64)> {
+        self.events.moments(at - self.own.start, call)
     }
 
     /// The profile of an own location.

@@ -1,18 +1,21 @@
-//! What no agent can tell from its own locations: the critical path, and the run replayed with a change. The
-//! head opens all of the trace for it, once somebody asks.
+//! What no agent can tell from its own locations: the critical path, who received what was sent, and the run
+//! replayed with a change. The head opens all of the trace for it, once somebody asks.
 
+use std::panic::{AssertUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use laggard_engine::events::Events;
 use laggard_overlay::{Stop, Stopped};
 
-/// Size of the largest trace of which the critical path is followed: some seconds, and 16 bytes each time it
+use crate::messages::Messages;
+
+/// Size of the largest trace that is read as a whole: some seconds. The critical path takes 16 bytes each time it
 /// goes on with another location.
-const LARGEST_PATH: u64 = 1 << 30;
-/// A path that takes longer is answered once somebody asks again.
+const LARGEST: u64 = 1 << 30;
+/// What takes longer to make is answered once somebody asks again.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How often it is looked whether a replay has ended: one that nobody waits for any more ends soon.
@@ -26,16 +29,59 @@ pub struct Whole {
     trace: PathBuf,
     bytes: u64,
     events: Mutex<Option<Arc<Events>>>,
-    path: Mutex<Making>,
-    is_made: Condvar,
+    path: Arc<Made<Stretches>>,
+    messages: Arc<Made<Messages>>,
     replaying: Mutex<()>,
 }
 
-/// The path, or why there is none.
-enum Making {
+/// What is made once somebody asks.
+struct Made<T> {
+    making: Mutex<Making<T>>,
+    is_made: Condvar,
+}
+
+/// It, or why there is none.
+enum Making<T> {
     NotAsked,
     UnderWay,
-    Made(Result<Arc<Stretches>, String>),
+    Made(Result<Arc<T>, String>),
+}
+
+impl<T: Send + Sync + 'static> Made<T> {
+    fn new() -> Arc<Made<T>> {
+        Arc::new(Made {
+            making: Mutex::new(Making::NotAsked),
+            is_made: Condvar::new(),
+        })
+    }
+
+    /// `None` while it is being made. The first who asks has that begun, and whoever gives up does not end it.
+    fn get(
+        self: &Arc<Self>,
+        make: impl FnOnce() -> Result<T> + Send + UnwindSafe + 'static,
+    ) -> Result<Option<Arc<T>>> {
+        let mut making = locked(&self.making);
+        if matches!(*making, Making::NotAsked) {
+            *making = Making::UnderWay;
+            let this = self.clone();
+            std::thread::spawn(move || {
+                let made = std::panic::catch_unwind(make);
+                let made = made.unwrap_or_else(|_| Err(anyhow!("reading it failed")));
+                let made = made.map(Arc::new).map_err(|error| format!("{error:#}"));
+                *locked(&this.making) = Making::Made(made);
+                this.is_made.notify_all();
+            });
+        }
+        let waited = self.is_made.wait_timeout_while(making, PATIENCE, |making| {
+            !matches!(making, Making::Made(_))
+        });
+        let (making, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match &*making {
+            Making::Made(Ok(made)) => Ok(Some(made.clone())),
+            Making::Made(Err(why)) => bail!("{why}"),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// What others left is still whole: each value is replaced at once.
@@ -50,8 +96,8 @@ impl Whole {
             trace: trace.to_owned(),
             bytes,
             events: Mutex::new(None),
-            path: Mutex::new(Making::NotAsked),
-            is_made: Condvar::new(),
+            path: Made::new(),
+            messages: Made::new(),
             replaying: Mutex::new(()),
         }
     }
@@ -91,36 +137,32 @@ impl Whole {
         }
     }
 
-    /// Where the critical path is; `None` while that is being found. The first who asks has it begun, and
-    /// whoever gives up does not end it.
+    /// Where the critical path is; `None` while that is being found.
     ///
     /// # Errors
     /// The trace is too large, or there is no room for temporary files.
     pub fn path(self: &Arc<Self>) -> Result<Option<Arc<Stretches>>> {
-        if self.bytes > LARGEST_PATH {
-            bail!("the trace is too large to follow its critical path");
+        let whole = self.readable("to follow its critical path")?;
+        let found = self.path.get(move || whole.follow());
+        found.context("there is no critical path")
+    }
+
+    /// All messages; `None` while they are being joined.
+    ///
+    /// # Errors
+    /// The trace is too large, or has too many of them.
+    pub fn messages(self: &Arc<Self>) -> Result<Option<Arc<Messages>>> {
+        let whole = self.readable("to join its messages")?;
+        self.messages.get(move || Messages::of(&*whole.events()?))
+    }
+
+    /// It, unless the trace is too large.
+    fn readable(self: &Arc<Self>, to: &str) -> Result<AssertUnwindSafe<Arc<Self>>> {
+        if self.bytes > LARGEST {
+            bail!("the trace is too large {to}");
         }
-        let mut making = locked(&self.path);
-        if matches!(*making, Making::NotAsked) {
-            *making = Making::UnderWay;
-            let whole = self.clone();
-            std::thread::spawn(move || {
-                let found = std::panic::catch_unwind(|| whole.follow());
-                let found = found.unwrap_or_else(|_| Err(anyhow!("following it failed")));
-                let found = found.map(Arc::new).map_err(|error| format!("{error:#}"));
-                *locked(&whole.path) = Making::Made(found);
-                whole.is_made.notify_all();
-            });
-        }
-        let waited = self.is_made.wait_timeout_while(making, PATIENCE, |making| {
-            !matches!(making, Making::Made(_))
-        });
-        let (making, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match &*making {
-            Making::Made(Ok(stretches)) => Ok(Some(stretches.clone())),
-            Making::Made(Err(why)) => bail!("there is no critical path: {why}"),
-            _ => Ok(None),
-        }
+        // What others left is still whole, see `locked`.
+        Ok(AssertUnwindSafe(self.clone()))
     }
 
     fn follow(&self) -> Result<Stretches> {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{RANKS, US, answers, asked, growing, is_under_way, packed, same, share, write};
 use crate::support::{finalize, init, ranks};
 
-/// The answer to a question about the critical path.
+/// The answer to a question about the critical path, or messages.
 fn path(share: &Share, question: &Value) -> Value {
     loop {
         let answer = asked(share, question.clone()).unwrap();
@@ -106,6 +106,68 @@ fn to_and_fro(directory: &Path) {
         calls.call(40, finalize(), 50_000 * US, 50_010 * US);
         calls.write(directory);
     }
+}
+
+/// Messages of a time line are those that its calls send and receive.
+#[test]
+fn messages_lead_from_their_sends_to_their_receives() {
+    let trace = tempfile::tempdir().unwrap();
+    to_and_fro(trace.path());
+    let share = share(trace.path());
+    let all = path(&share, &json!({"ask": "messages"}));
+    assert_eq!(all["why"], "more than 800 messages: zoom in");
+    let (from, until) = (20_000, 22_000);
+    let question = json!({"ask": "messages", "from_s": 0.02, "until_s": 0.022});
+    let some = path(&share, &question);
+    // One is under way at the beginning, and one at the end.
+    let sent = (0..4000).map(|half| (half % 2, 20 + 11 * half));
+    let seen = sent.filter(|(_, sent)| *sent < until && sent + 1 >= from);
+    let expected = seen.map(|(rank, sent)| {
+        let ns = |us: i64| 1000 * (us - from);
+        json!([rank, ns(sent), 1 - rank, ns(sent + 1), 8])
+    });
+    assert_eq!(some["messages"], expected.collect::<Value>());
+    assert!(some["messages"].as_array().unwrap().len() > 180);
+    // Both ends are among those that are asked about.
+    let one = path(
+        &share,
+        &json!({"ask": "messages", "from_s": 0.02, "until_s": 0.022, "last": 0}),
+    );
+    assert_eq!(one["messages"], json!([]));
+}
+
+/// Samples of a time line are where they were taken, also of a stretch that ends after what is shown.
+#[test]
+fn samples_are_where_they_were_taken() {
+    let trace = tempfile::tempdir().unwrap();
+    let mut all = ranks(1);
+    let calls = &mut all[0];
+    calls.call(1, init(), 0, 10 * US);
+    calls.call(2, finalize(), 20 * US, 30 * US);
+    let before = [(30, 3), (31, 1)];
+    for (line, samples) in before {
+        calls.samples(line, samples, 10_000);
+    }
+    calls.call(3, finalize(), 5_000 * US, 5_001 * US);
+    calls.write(trace.path());
+    let share = share(trace.path());
+    let of = |question: Value| {
+        let line = asked(&share, question).unwrap();
+        let samples = line["lanes"][0]["samples"].as_array().unwrap().clone();
+        let places = samples.iter().map(|sample| {
+            let text = sample[1].as_u64().unwrap() as usize;
+            let place = line["texts"][text].as_str().unwrap().to_owned();
+            (sample[0].as_i64().unwrap(), place)
+        });
+        places.collect::<Vec<_>>()
+    };
+    let whole = of(json!({"ask": "line", "width": 9}));
+    assert_eq!(whole.len(), 4);
+    let earliest = whole[0].0;
+    let until_s = (earliest + 1) as f64 / 1e9;
+    let some = of(json!({"ask": "line", "width": 9, "from_s": 0.0001, "until_s": until_s}));
+    assert_eq!(some.len(), 1);
+    assert_eq!(some[0], (earliest - 100_000, whole[0].1.clone()));
 }
 
 /// The path of a time line is that of the report and of exports, however it is told.

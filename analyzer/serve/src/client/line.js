@@ -2,7 +2,8 @@
 
 import { chain } from "./chain.js";
 import { ask } from "./connection.js";
-import { drawPath, showPath } from "./path.js";
+import { drawMessages, messages } from "./messages.js";
+import { drawPath, path } from "./path.js";
 import { onCanvas } from "./pen.js";
 import { change, pan, run, state, zoom } from "./state.js";
 import { duration, moment, ticks } from "./units.js";
@@ -29,10 +30,14 @@ export async function show() {
     last: Math.min(state.last, state.first + LANES - 1),
     width: Math.min(700, Math.round(Math.max(100, canvas.clientWidth - LEFT))),
   };
-  const path = showPath(question, canvas, draw);
+  const over = path.show(question, draw);
   const answer = await ask({ ...question, ask: "line" });
   if (answer !== null) take(answer);
-  await path;
+  await over;
+  const { width, ...stretch } = question;
+  // Of calls that are not told, messages would hide what is below.
+  const areCalls = shown?.lanes.some(({ calls }) => calls) ?? false;
+  await messages.show(areCalls ? stretch : null, draw);
 }
 
 function take(answer) {
@@ -40,7 +45,9 @@ function take(answer) {
     lane.parts = lane.parts && Uint8Array.from(atob(lane.parts), (one) => one.charCodeAt(0));
   }
   shown = answer;
-  canvas.dataset.calls = String(answer.lanes.reduce((sum, { calls }) => sum + (calls?.length ?? 0), 0));
+  const all = (of) => String(answer.lanes.reduce((sum, lane) => sum + (of(lane)?.length ?? 0), 0));
+  canvas.dataset.calls = all(({ calls }) => calls);
+  canvas.dataset.samples = all(({ samples }) => samples);
   draw();
 }
 
@@ -61,7 +68,10 @@ function paint(pen, wide, tall) {
     pen.fillStyle = style.color;
     pen.textAlign = "right";
     pen.fillText(lane.thread ? `${lane.rank}.${lane.thread}` : `rank ${lane.rank}`, LEFT - 8, top + LANE / 2, LEFT - 10);
-    if (lane.calls) drawCalls(pen, lane, top, x, colours);
+    if (lane.calls) {
+      drawCalls(pen, lane, top, x, colours);
+      drawSamples(pen, lane, top, x);
+    }
     else drawParts(pen, lane, top, wide, colours);
     pen.fillStyle = colours[4];
     for (const [since, lost] of lane.waits) {
@@ -69,8 +79,10 @@ function paint(pen, wide, tall) {
     }
   });
   const tops = new Map(shown.lanes.map((lane, at) => [lane.location, at * LANE]));
-  const { from_s, until_s } = shown;
-  drawPath(pen, { x, top: (location) => tops.get(location), wide, left: LEFT, colour: style.color, from_s, until_s });
+  const top = (location) => tops.get(location);
+  const middle = (location) => tops.has(location) ? tops.get(location) + LANE / 2 : undefined;
+  drawPath(pen, { x, top, wide, left: LEFT, colour: style.color, of: shown });
+  drawMessages(pen, { x, middle, colour: style.color, of: shown });
   drawArrows(pen, x, colours[4]);
   pen.fillStyle = style.color;
   pen.textAlign = "center";
@@ -103,6 +115,24 @@ function drawCalls(pen, lane, top, x, colours) {
       pen.fillStyle = "#000";
       pen.fillText(shown.texts[name], begin + 3, top + 10, wide - 6);
     }
+  }
+}
+
+/** Where the thread was: a mark for each sample, and in wide gaps between calls the place with most of them. */
+function drawSamples(pen, lane, top, x) {
+  pen.fillStyle = getComputedStyle(canvas).color;
+  for (const [time] of lane.samples) pen.fillRect(x(time), top + 15, 1, 4);
+  let [since, next] = [0, 0];
+  for (const [, enter, lasted] of [...lane.calls, [0, Infinity, 0]]) {
+    const counts = new Map();
+    for (; next < lane.samples.length && lane.samples[next][0] <= enter; next += 1) {
+      const text = lane.samples[next][1];
+      counts.set(text, (counts.get(text) ?? 0) + 1);
+    }
+    const [most] = [...counts].sort((a, b) => b[1] - a[1]);
+    const wide = x(enter) - x(since);
+    if (most && wide > 60) pen.fillText(shown.texts[most[0]], x(since) + 3, top + 10, wide - 6);
+    since = enter + lasted;
   }
 }
 
@@ -185,7 +215,8 @@ function found(event) {
   const ns = (position) => ((position - LEFT) / (canvas.clientWidth - LEFT)) * length * 1e9;
   const [least, most] = [ns(event.offsetX - 1), ns(event.offsetX + 1)];
   const call = lane.calls?.find(([, enter, lasted]) => enter <= most && enter + lasted >= least);
-  return { lane, call };
+  const sample = lane.samples.find(([time]) => time >= least && time <= most);
+  return { lane, call, sample };
 }
 
 canvas.addEventListener("pointerdown", (event) => {
@@ -202,8 +233,10 @@ canvas.addEventListener("pointermove", (event) => {
     change({ from: grip.from - by, until: grip.until - by });
     return;
   }
-  const { lane, call } = found(event);
-  canvas.title = call ? `${shown.texts[call[4]]} ${shown.texts[call[5]]}: ${duration(call[2] / 1e9)}` : lane ? `rank ${lane.rank}` : "";
+  const { lane, call, sample } = found(event);
+  canvas.title = "";
+  if (lane) canvas.title = sample ? `rank ${lane.rank} in ${shown.texts[sample[1]]}` : `rank ${lane.rank}`;
+  if (call) canvas.title = `${shown.texts[call[4]]} ${shown.texts[call[5]]}: ${duration(call[2] / 1e9)}`;
 });
 
 canvas.addEventListener("pointerup", (event) => {

@@ -7,7 +7,7 @@ import * as line from "./line.js";
 import { follow, learn, sizeOf } from "./live.js";
 import * as matrix from "./matrix.js";
 import { addButtons } from "./save.js";
-import { change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
+import { SWITCHES, change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
 import { showCall, showChanges, showFound, showSelection } from "./tables.js";
 import * as topology from "./topology.js";
 import * as tree from "./tree.js";
@@ -46,6 +46,7 @@ const keys = {
   PageUp: () => line.move(-line.LANES),
   PageDown: () => line.move(line.LANES),
   c: () => change({ path: !state.path }),
+  m: () => change({ messages: !state.messages }),
   Escape: () => change({ call: null }),
 };
 
@@ -72,7 +73,7 @@ async function start() {
   for (const name of ["metric", "curve"]) {
     element(name).addEventListener("change", (event) => change({ [name]: event.target.value }));
   }
-  element("path").addEventListener("change", (event) => change({ path: event.target.checked }));
+  for (const name of SWITCHES) element(name).addEventListener("change", (event) => change({ [name]: event.target.checked }));
   element("functions").addEventListener("input", (event) => change({ functions: event.target.value.trim() }));
   element("in").addEventListener("click", keys["+"]);
   element("out").addEventListener("click", keys["-"]);

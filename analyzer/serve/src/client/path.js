@@ -1,43 +1,23 @@
 // The critical path over the time line: the calls and computation that make the run as long as it is.
 
-import { ask } from "./connection.js";
-import { state } from "./state.js";
+import { layer } from "./layer.js";
 
-const AGAIN = 250;
 /** Pixels that each change of the rank needs to be drawn. */
 const JUMP = 12;
-const box = document.getElementById("path");
-const note = document.getElementById("path-note");
-let shown = null;
-let latest = 0;
+const canvas = document.getElementById("line");
 
-/** Asks for the path where the time line is. `lanes` are those it shows; `draw` draws it again. */
-export async function showPath(question, canvas, draw) {
-  box.checked = state.path;
-  latest += 1;
-  const mine = latest;
-  let answer = null;
-  while (state.path) {
-    answer = await ask({ ...question, ask: "path" });
-    if (mine !== latest) return;
-    if (answer === null || answer.is_made || answer.why !== "") break;
-    note.textContent = "is looked for";
-    await new Promise((done) => setTimeout(done, AGAIN));
-    if (mine !== latest) return;
-  }
-  note.textContent = answer?.why ?? "";
-  shown = answer?.is_made ? answer : null;
+export const path = layer("path", (shown) => {
   for (const lane of shown?.lanes ?? []) {
     lane.parts = lane.parts && Uint8Array.from(atob(lane.parts), (one) => one.charCodeAt(0));
   }
   const total = (shown?.lanes ?? []).reduce((sum, lane) => sum + lane.total_s, 0);
   canvas.dataset.path = String(total);
-  draw();
-}
+});
 
 /** Draws it: a line along each lane, and from lane to lane where the path goes on with another rank. */
-export function drawPath(pen, { x, top, wide, left, colour, from_s, until_s }) {
-  if (shown === null || shown.from_s !== from_s || shown.until_s !== until_s) return;
+export function drawPath(pen, { x, top, wide, left, colour, of }) {
+  const shown = path.of(of);
+  if (shown === null) return;
   pen.fillStyle = colour;
   const all = [];
   for (const lane of shown.lanes) {

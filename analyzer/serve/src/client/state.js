@@ -25,8 +25,12 @@ const CHOICES = {
 };
 const first = Object.fromEntries(Object.entries(CHOICES).map(([name, [one]]) => [name, one]));
 
+/** What may be switched off. */
+export const SWITCHES = ["path", "messages"];
+const switches = (isOn) => Object.fromEntries(SWITCHES.map((name) => [name, isOn(name)]));
+
 /** What is looked at now. */
-export const state = { from: 0, until: 1, first: 0, last: 0, call: null, node: 0, path: true, mends: {}, ...first };
+export const state = { from: 0, until: 1, first: 0, last: 0, call: null, node: 0, mends: {}, ...switches(() => true), ...first };
 
 /** The name of a metric. */
 export const nameOf = (metric) => run.metrics.find(([id]) => id === metric)?.[1] ?? metric;
@@ -60,7 +64,7 @@ export function change(changes) {
   }
   for (const [name, [one]] of Object.entries(CHOICES)) if (state[name] !== one) words.set(name, state[name]);
   if (state.node > 0) words.set("node", String(state.node));
-  if (!state.path) words.set("path", "0");
+  for (const name of SWITCHES) if (!state[name]) words.set(name, "0");
   const mends = Object.entries(state.mends).filter(([, part]) => part > 0);
   if (mends.length > 0) words.set("mend", mends.map(([of, part]) => `${of}_${part}`).join("."));
   if (state.call) words.set("call", state.call.join("_"));
@@ -89,7 +93,7 @@ export function fromAddress() {
     last: number("last", run.locations - 1),
     ...Object.fromEntries(Object.entries(CHOICES).map(([name, [one]]) => [name, words.get(name) ?? one])),
     node: number("node", 0),
-    path: words.get("path") !== "0",
+    ...switches((name) => words.get(name) !== "0"),
     mends: mendsOf(words.get("mend") ?? ""),
     call: call.length === 3 && call.every((one) => Number.isFinite(one) && one >= 0) ? call : null,
   });

@@ -1,6 +1,7 @@
 //! What locations did: call by call where these are few, else shares of kinds of time.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use base64::Engine;
@@ -17,11 +18,13 @@ use serde_json::{Value, json};
 use super::{Asked, LOCATIONS, PARTS, seconds, short};
 use crate::index::{KeptWait, counts, kind};
 use crate::share::Share;
-use crate::spending::{NAMES, Times, borders, calls as calls_of, times};
+use crate::spending::{NAMES, Times, borders, calls as calls_of, read, times};
 
 /// Most calls that are told one by one, and most waits, of all locations together.
 const CALLS: usize = 1200;
 const WAITS: usize = 200;
+/// Most samples that are told beside these calls, of all locations together.
+const SAMPLES: usize = 600;
 
 /// A time line of some locations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -44,6 +47,8 @@ pub struct Lane {
     calls: Option<Vec<Told>>,
     parts: Vec<Times>,
     waits: Vec<Waited>,
+    /// When, and where the thread was then.
+    samples: Vec<(i64, String)>,
 }
 
 impl Filter for Lane {
@@ -116,6 +121,7 @@ impl Line {
                     calls: Some(told),
                     parts: Vec::new(),
                     waits,
+                    samples: samples(share, at, (stretch, SAMPLES / locations), stop)?,
                 });
             }
         }
@@ -124,8 +130,38 @@ impl Line {
             calls: None,
             parts: times(share, at, &borders(stretch, width), locations, stop)?,
             waits,
+            samples: Vec::new(),
         })
     }
+}
+
+/// The samples of a location in a stretch: when, and where. None if they are more than `most`: a part of them
+/// would mislead.
+fn samples(
+    share: &Share,
+    at: usize,
+    ((from, until), most): ((i64, i64), usize),
+    stop: &Stop,
+) -> Result<Vec<(i64, String)>, Stopped> {
+    let mut found = Vec::new();
+    read(share, at, from, stop, |call| {
+        let taken = share.samples(at, call);
+        found.extend(taken.filter(|(_, time)| (from..until).contains(time)));
+        // The first call after the stretch tells of the time before it.
+        match call.enter >= until || found.len() > most {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    if found.len() > most {
+        found.clear();
+    }
+    found.sort_by_key(|(_, time)| *time);
+    let place = |path: u32| share.events().call_paths[path as usize].short();
+    Ok(found
+        .into_iter()
+        .map(|(path, time)| (time, place(path)))
+        .collect())
 }
 
 /// The name of a call; a change of the recording says what it is.
@@ -183,6 +219,10 @@ impl Asked for Line {
                 ])
             });
             let waits: Vec<Value> = waits.collect();
+            let samples = lane.samples.iter();
+            let samples =
+                samples.map(|(time, place)| json!([time - stretch.0, texts.number(place)]));
+            let samples: Vec<Value> = samples.collect();
             let borders = borders(stretch, lane.parts.len());
             let shares = lane
                 .parts
@@ -202,6 +242,7 @@ impl Asked for Line {
                 "calls": calls,
                 "parts": parts,
                 "waits": waits,
+                "samples": samples,
             })
         });
         let lanes: Vec<Value> = lanes.collect();

@@ -8,6 +8,7 @@ mod heat;
 mod line;
 mod matrix;
 mod meanwhile;
+mod messages;
 mod metric;
 mod overview;
 mod path;
@@ -53,6 +54,8 @@ pub enum Question {
     Line(line::Line),
     /// Where the critical path is.
     Path(path::Path),
+    /// Who received what was sent.
+    Messages(messages::Messages),
     /// Sums of a stretch of time and some locations.
     Selection(selection::Selection),
     /// All about one call.
@@ -102,6 +105,7 @@ macro_rules! with {
             Question::Tree($asked) => $result,
             Question::Matrix($asked) => $result,
             Question::Path($asked) => $result,
+            Question::Messages($asked) => $result,
             Question::Topology($asked) => $result,
             Question::WhatIf($asked) => $result,
         }
@@ -123,6 +127,7 @@ impl Question {
             Question::Tree(_) => "tree",
             Question::Matrix(_) => "matrix",
             Question::Path(_) => "path",
+            Question::Messages(_) => "messages",
             Question::Topology(_) => "topology",
             Question::WhatIf(_) => "what_if",
         }

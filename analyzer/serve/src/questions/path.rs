@@ -32,8 +32,8 @@ pub struct Path {
     pub width: usize,
 }
 
-/// An answer without a path, yet or for a reason.
-fn without(why: &str) -> First<String> {
+/// An answer without what was asked for, yet or for a reason.
+pub fn without(why: &str) -> First<String> {
     First(json!({"is_made": false, "why": short(why)}).to_string())
 }
 

@@ -9,7 +9,7 @@ const START: &str = include_str!("../client/index.html");
 const STYLE: &str = include_str!("../client/style.css");
 
 /// The modules of the page.
-const MODULES: [(&str, &str); 18] = [
+const MODULES: [(&str, &str); 20] = [
     ("main.js", include_str!("../client/main.js")),
     ("connection.js", include_str!("../client/connection.js")),
     ("state.js", include_str!("../client/state.js")),
@@ -20,6 +20,8 @@ const MODULES: [(&str, &str); 18] = [
     ("live.js", include_str!("../client/live.js")),
     ("steer.js", include_str!("../client/steer.js")),
     ("chain.js", include_str!("../client/chain.js")),
+    ("layer.js", include_str!("../client/layer.js")),
+    ("messages.js", include_str!("../client/messages.js")),
     ("matrix.js", include_str!("../client/matrix.js")),
     ("path.js", include_str!("../client/path.js")),
     ("pen.js", include_str!("../client/pen.js")),
