@@ -3,10 +3,11 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::panic::Location;
 use std::path::Path;
 use std::process::Command;
 
-use laggard_tests::attempts::until_right;
+use laggard_tests::attempts::{Off, until_right, until_undisturbed};
 use laggard_tests::process;
 use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT, reader};
 use laggard_tests::recorded::check;
@@ -161,94 +162,126 @@ fn sum(calls: &[String], name: &str) -> f64 {
         .sum()
 }
 
+/// Within 10 %.
 #[track_caller]
-fn near(found: f64, truth: f64) {
-    let error = (found - truth).abs() / truth;
-    assert!(error < 0.1, "{found} instead of {truth}");
+fn near(found: f64, truth: f64) -> Result<(), Off> {
+    let (error, at) = ((found - truth).abs() / truth, Location::caller());
+    let text = || format!("{found} instead of {truth} at {at}").into();
+    (error < 0.1).then_some(()).ok_or_else(text)
+}
+
+#[track_caller]
+fn holds(condition: bool) -> Result<(), Off> {
+    let at = Location::caller();
+    let text = || format!("not so at {at}").into();
+    condition.then_some(()).ok_or_else(text)
 }
 
 #[test]
 fn sleep_is_no_computation() {
-    let run = Run::of("sleep");
-    let blocked = run.ns("blocked");
-    // After its sleep, a thread may wait for a processor.
-    assert!(blocked > 0.9 * ROUNDS * PART, "{blocked}");
-    assert!(blocked < 1.1 * run.said("slept"), "{blocked}");
-    near(blocked + run.ns("preempted"), run.said("off"));
-    near(run.of_location("blocked_s"), blocked);
-    for told in run.in_profiles("blocked") {
-        near(told, blocked);
-    }
-    assert!(run.of_location("kernel_s") < 0.1 * blocked);
-    let started = run.started("blocked");
-    assert!(started > 0.6 * ROUNDS * PART, "{started}");
+    until_undisturbed("sleep is no computation", |_| {
+        let run = Run::of("sleep");
+        let blocked = run.ns("blocked");
+        // After its sleep, a thread may wait for a processor.
+        check(blocked > 0.9 * ROUNDS * PART, &blocked)?;
+        check(blocked < 1.1 * run.said("slept"), &blocked)?;
+        near(blocked + run.ns("preempted"), run.said("off"))?;
+        near(run.of_location("blocked_s"), blocked)?;
+        for told in run.in_profiles("blocked") {
+            near(told, blocked)?;
+        }
+        holds(run.of_location("kernel_s") < 0.1 * blocked)?;
+        let started = run.started("blocked");
+        check(started > 0.6 * ROUNDS * PART, &started)?;
+        Ok(())
+    });
 }
 
+/// Others are a thread of the rank, or another process.
 #[test]
 fn a_processor_that_others_have_is_no_computation() {
-    let run = Run::of("shared");
-    let preempted = run.ns("preempted");
-    assert!(preempted > 0.9 * ROUNDS * PART, "{preempted}");
-    near(preempted + run.ns("blocked"), run.said("off"));
-    assert!(run.ns("blocked") < 0.1 * preempted);
-    near(run.of_location("preempted_s"), run.said("off"));
-    for told in run.in_profiles("preempted") {
-        near(told, run.said("off"));
-    }
-    assert!(run.of_location("blocked_s") < 0.1 * preempted);
-    assert!(run.started("preempted") > 0.6 * ROUNDS * PART);
+    ["shared", "process"].into_iter().for_each(has_no_processor);
+}
+
+fn has_no_processor(since: &str) {
+    until_undisturbed(since, |_| {
+        let run = Run::of(since);
+        let preempted = run.ns("preempted");
+        check(preempted > 0.9 * ROUNDS * PART, &preempted)?;
+        near(preempted + run.ns("blocked"), run.said("off"))?;
+        holds(run.ns("blocked") < 0.1 * preempted)?;
+        near(run.of_location("preempted_s"), run.said("off"))?;
+        for told in run.in_profiles("preempted") {
+            near(told, run.said("off"))?;
+        }
+        holds(run.of_location("blocked_s") < 0.1 * preempted)?;
+        holds(run.started("preempted") > 0.6 * ROUNDS * PART)?;
+        Ok(())
+    });
 }
 
 /// The kernel takes the processor where a thread asks how long it has had it: at the ends of stretches.
 #[test]
 fn a_processor_that_is_taken_at_the_end_of_a_stretch_is_no_computation() {
-    let run = Run::recorded(("off_processor", &[]), "briefly", "0/0 ");
-    let (preempted, blocked) = (run.ns("preempted"), run.ns("blocked"));
-    near(preempted + blocked, run.said("off"));
-    assert!(blocked < 0.1 * preempted, "{blocked} {preempted}");
+    until_undisturbed(
+        "a processor that is taken at the end of a stretch is no computation",
+        |_| {
+            let run = Run::recorded(("off_processor", &[]), "briefly", "0/0 ");
+            let (preempted, blocked) = (run.ns("preempted"), run.ns("blocked"));
+            near(preempted + blocked, run.said("off"))?;
+            check(blocked < 0.1 * preempted, &(blocked, preempted))?;
+            Ok(())
+        },
+    );
 }
 
 /// Where a region has no thread to wait for, no record tells of it: the next one has all.
 #[test]
 fn regions_of_one_thread_are_told_with_the_rest() {
-    let run = Run::in_region("shared");
-    let preempted = run.ns("preempted");
-    near(preempted + run.ns("blocked"), run.said("off"));
-    assert!(run.ns("blocked") < 0.1 * preempted);
-    assert!(run.started("preempted") > 0.6 * ROUNDS * PART);
-    let run = Run::in_region("sleep");
-    near(run.ns("blocked") + run.ns("preempted"), run.said("off"));
-    assert!(run.started("blocked") > 0.6 * ROUNDS * PART);
-    let run = Run::in_region("touch");
-    near(run.ns("kernel"), run.said("kernel"));
-    near(run.sum("minor_faults"), run.said("faults"));
+    until_undisturbed("regions of one thread are told with the rest", |_| {
+        let run = Run::in_region("shared");
+        let preempted = run.ns("preempted");
+        near(preempted + run.ns("blocked"), run.said("off"))?;
+        holds(run.ns("blocked") < 0.1 * preempted)?;
+        holds(run.started("preempted") > 0.6 * ROUNDS * PART)?;
+        let run = Run::in_region("sleep");
+        near(run.ns("blocked") + run.ns("preempted"), run.said("off"))?;
+        holds(run.started("blocked") > 0.6 * ROUNDS * PART)?;
+        let run = Run::in_region("touch");
+        near(run.ns("kernel"), run.said("kernel"))?;
+        near(run.sum("minor_faults"), run.said("faults"))?;
+        Ok(())
+    });
 }
 
 #[test]
 fn new_memory_is_in_the_kernel() {
-    let run = Run::of("touch");
-    near(run.ns("kernel"), run.said("kernel"));
-    assert!(run.ns("kernel") > 0.3 * ROUNDS * PART);
-    near(run.of_location("kernel_s"), run.said("kernel"));
-    for told in run.in_profiles("kernel") {
-        near(told, run.said("kernel"));
-    }
-    near(run.sum("minor_faults"), run.said("faults"));
-    assert!(run.started("kernel") > 0.2 * ROUNDS * PART);
+    until_undisturbed("new memory is in the kernel", |_| {
+        let run = Run::of("touch");
+        near(run.ns("kernel"), run.said("kernel"))?;
+        holds(run.ns("kernel") > 0.3 * ROUNDS * PART)?;
+        near(run.of_location("kernel_s"), run.said("kernel"))?;
+        for told in run.in_profiles("kernel") {
+            near(told, run.said("kernel"))?;
+        }
+        near(run.sum("minor_faults"), run.said("faults"))?;
+        holds(run.started("kernel") > 0.2 * ROUNDS * PART)?;
+        Ok(())
+    });
 }
 
 /// A near miss: who works is not off its processor, as far as the machine lets it.
 #[test]
 fn work_is_computation() {
-    let run = Run::of("work");
-    assert!(run.ns("blocked") < 0.02 * ROUNDS * PART);
-    let off = run.said("off");
-    assert!(
-        run.ns("preempted") < 1.1 * off + 0.02 * ROUNDS * PART,
-        "{off}"
-    );
-    assert!(run.ns("kernel") < 0.2 * ROUNDS * PART);
-    assert!(run.started("computation") > 0.6 * ROUNDS * PART);
+    until_undisturbed("work is computation", |_| {
+        let run = Run::of("work");
+        holds(run.ns("blocked") < 0.02 * ROUNDS * PART)?;
+        let off = run.said("off");
+        check(run.ns("preempted") < 1.1 * off + 0.02 * ROUNDS * PART, &off)?;
+        holds(run.ns("kernel") < 0.2 * ROUNDS * PART)?;
+        holds(run.started("computation") > 0.6 * ROUNDS * PART)?;
+        Ok(())
+    });
 }
 
 /// A thread that waits passively for the end of a region, then for another one, is off its processor in both waits,
@@ -288,74 +321,89 @@ fn in_calls(what: &str, call: &str) -> Run {
 
 #[test]
 fn a_processor_that_others_have_makes_a_call_longer() {
-    let run = in_calls("shared", "MPI_Reduce");
-    let off = run.said("off");
-    near(run.ns("inside_preempted"), off);
-    assert!(run.ns("inside_blocked") < 0.1 * off);
-    near(run.lost("without_processor"), off);
-    // Others may have the processor of rank 1, too: causes are what rank 0 does more.
-    for key in ["severity_s", "gain_s"] {
-        let started = run.started_in("preempted", "MPI_Reduce", key);
-        assert!(
-            (0.6 * off..1.1 * off).contains(&started),
-            "{key}: {started}"
-        );
-    }
+    until_undisturbed("a processor that others have makes a call longer", |_| {
+        let run = in_calls("shared", "MPI_Reduce");
+        let off = run.said("off");
+        near(run.ns("inside_preempted"), off)?;
+        holds(run.ns("inside_blocked") < 0.1 * off)?;
+        near(run.lost("without_processor"), off)?;
+        // Others may have the processor of rank 1, too: causes are what rank 0 does more.
+        for key in ["severity_s", "gain_s"] {
+            let started = run.started_in("preempted", "MPI_Reduce", key);
+            check((0.6 * off..1.1 * off).contains(&started), &(key, started))?;
+        }
+        Ok(())
+    });
 }
 
 /// Each look is too short to be looked at by itself. Whom looks in vain wait for nobody knows; of the rest, as much is
 /// without a processor.
 #[test]
 fn looks_that_give_the_processor_away_are_without_it() {
-    let run = in_calls("looks", "MPI_Iprobe");
-    let (off, looked) = (run.said("off"), run.said("looked"));
-    near(run.ns("inside_preempted"), off);
-    assert!(run.ns("inside_blocked") < 0.1 * off);
-    let [without, with] =
-        ["preempted", "call"].map(|what| run.started_in(what, "MPI_Iprobe", "severity_s"));
-    near(without / (without + with), off / looked);
+    until_undisturbed("looks that give the processor away are without it", |_| {
+        let run = in_calls("looks", "MPI_Iprobe");
+        let (off, looked) = (run.said("off"), run.said("looked"));
+        near(run.ns("inside_preempted"), off)?;
+        holds(run.ns("inside_blocked") < 0.1 * off)?;
+        let [without, with] =
+            ["preempted", "call"].map(|what| run.started_in(what, "MPI_Iprobe", "severity_s"));
+        near(without / (without + with), off / looked)?;
+        Ok(())
+    });
 }
 
 /// Rank 0 is off its processor in waits, too: that is not what makes its calls longer.
 #[test]
 fn a_wait_without_a_processor_is_a_wait() {
-    for what in ["waited", "waits"] {
-        let run = in_calls(what, "MPI_Reduce");
-        let off = run.said("off");
-        let lost = run.lost("without_processor");
-        let inside = run.ns("inside_preempted");
-        assert!(inside - off > 0.05 * ROUNDS * PART, "{inside} {off}");
-        // Of short ones, part is what such calls cost.
-        let part = if what == "waited" { 0.1 } else { 0.25 };
-        let error = (lost - off).abs();
-        assert!(error < part * off + 0.02 * inside, "{what}: {lost} {off}");
-    }
+    until_undisturbed("a wait without a processor is a wait", |_| {
+        for what in ["waited", "waits"] {
+            let run = in_calls(what, "MPI_Reduce");
+            let off = run.said("off");
+            let lost = run.lost("without_processor");
+            let inside = run.ns("inside_preempted");
+            check(inside - off > 0.05 * ROUNDS * PART, &(inside, off))?;
+            // Of short ones, part is what such calls cost.
+            let part = if what == "waited" { 0.1 } else { 0.25 };
+            let error = (lost - off).abs();
+            check(error < part * off + 0.02 * inside, &(what, lost, off))?;
+        }
+        Ok(())
+    });
 }
 
 #[test]
 fn sleep_in_a_call_is_no_work() {
-    let run = in_calls("sleep", "MPI_Reduce");
-    let off = run.said("off");
-    near(run.ns("inside_blocked") + run.ns("inside_preempted"), off);
-    let started = run.started_in("blocked", "MPI_Reduce", "severity_s");
-    near(started, run.ns("inside_blocked"));
+    until_undisturbed("sleep in a call is no work", |_| {
+        let run = in_calls("sleep", "MPI_Reduce");
+        let off = run.said("off");
+        near(run.ns("inside_blocked") + run.ns("inside_preempted"), off)?;
+        let started = run.started_in("blocked", "MPI_Reduce", "severity_s");
+        near(started, run.ns("inside_blocked"))?;
+        Ok(())
+    });
 }
 
 #[test]
 fn new_memory_in_a_call_is_in_the_kernel() {
-    let run = in_calls("touch", "MPI_Reduce");
-    near(run.ns("inside_kernel"), run.said("kernel"));
-    let started = run.started_in("kernel", "MPI_Reduce", "severity_s");
-    near(started, run.ns("inside_kernel"));
+    until_undisturbed("new memory in a call is in the kernel", |_| {
+        let run = in_calls("touch", "MPI_Reduce");
+        near(run.ns("inside_kernel"), run.said("kernel"))?;
+        let started = run.started_in("kernel", "MPI_Reduce", "severity_s");
+        near(started, run.ns("inside_kernel"))?;
+        Ok(())
+    });
 }
 
 /// A near miss: the library computes.
 #[test]
 fn work_in_a_call_is_work() {
-    let run = in_calls("work", "MPI_Reduce");
-    let off = run.said("off");
-    let preempted = run.started_in("preempted", "MPI_Reduce", "severity_s");
-    assert!(preempted < 1.1 * off + 0.02 * ROUNDS * PART, "{off}");
-    assert!(run.started_in("call", "MPI_Reduce", "severity_s") > 0.8 * ROUNDS * PART);
-    assert!(run.lost("without_processor") < 1.1 * off + 0.02 * ROUNDS * PART);
+    until_undisturbed("work in a call is work", |_| {
+        let run = in_calls("work", "MPI_Reduce");
+        let off = run.said("off");
+        let preempted = run.started_in("preempted", "MPI_Reduce", "severity_s");
+        check(preempted < 1.1 * off + 0.02 * ROUNDS * PART, &off)?;
+        holds(run.started_in("call", "MPI_Reduce", "severity_s") > 0.8 * ROUNDS * PART)?;
+        holds(run.lost("without_processor") < 1.1 * off + 0.02 * ROUNDS * PART)?;
+        Ok(())
+    });
 }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,7 +15,7 @@ use laggard_tests::process;
 use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT, programs, python};
 use laggard_tests::report::Report;
 use laggard_tests::round_trip;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const WAYS: [&str; 3] = ["perf", "signal", "thread"];
 /// Rounds of the programs that are late.
@@ -160,6 +161,22 @@ fn a_cause_names_the_function_that_took_longer() {
             because.is_some_and(|why| why.contains("solve via")),
             "{cause}"
         );
+        // Whoever called it, the function has all that both ranks computed.
+        let ranks = run.said["ranks"].as_array().expect("times");
+        let ranks: Vec<f64> = ranks.iter().filter_map(Value::as_f64).collect();
+        let work = &run.report["functions"][0];
+        for (key, truth) in [("total_s", ranks.iter().sum()), ("max_s", ranks[0])] {
+            let found = 1e9 * work[key].as_f64().expect("a time");
+            assert!((found - truth).abs() < 0.1 * truth, "{work} {ranks:?}");
+        }
+        assert_eq!(
+            (
+                &work["location"]["function"],
+                &work["worst_rank"],
+                &work["ranks"]
+            ),
+            (&json!("work"), &json!(0), &json!(2))
+        );
     }
 }
 
@@ -168,6 +185,14 @@ fn functions_of_fortran_are_named() {
     let run = longer_in("sampled.f90", "best", ("relax", "relax"));
     let inside = lines("sampled.f90", "subroutine relax", "end subroutine");
     assert!(inside.contains(&run.functions()["relax"].1));
+}
+
+/// Methods of a class template are told apart.
+#[test]
+fn functions_of_cpp_are_named() {
+    let run = longer_in("sampled.cpp", "best", ("Solver<double>::relax", "relax"));
+    let inside = lines("sampled.cpp", "void relax(", "    }");
+    assert!(inside.contains(&run.functions()["Solver<double>::relax"].1));
 }
 
 /// Time of the interpreter is that of the Python function that it executes.
@@ -253,6 +278,25 @@ fn odd_programs_behave_as_ever() {
     }
 }
 
+#[test]
+fn ten_thousand_short_threads_are_recorded() {
+    let mut bench = Bench::beside("samples-crowd");
+    bench.agents = &[1];
+    let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
+    let words = [program.as_os_str(), OsStr::new("crowd")];
+    let plain = bench.plain(2, &words).run().expect_orderly();
+    let run = bench.traced(2, &words, "trace");
+    let run = run.env(PROCESSOR_TIME, "1").env("LAGGARD_SAMPLE_HZ", HZ);
+    assert_same(&plain, &run.run().expect_orderly());
+    let report: Value =
+        serde_json::from_str(&bench.analyze_all(&bench.path("trace"))).expect("JSON");
+    assert_eq!(
+        report["run"]["locations"], 10_002,
+        "{}",
+        report["anomalies"]
+    );
+}
+
 /// How often the report says something odd.
 fn count(report: &str, id: &str) -> u64 {
     let report: Value = serde_json::from_str(report).expect("JSON");
@@ -293,6 +337,62 @@ fn what_is_forbidden_is_said() {
         let info = info(&bench, &trace);
         assert!(info.contains(told), "{info}");
         fs::remove_dir_all(trace).expect("the trace goes");
+    }
+}
+
+/// Whatever a user without privileges may ask of the kernel, the program goes on, and what is asked of it is said.
+#[test]
+fn every_level_of_the_kernels_caution_is_met() {
+    const LEVEL: &str = "/proc/sys/kernel/perf_event_paranoid";
+    let before = fs::read_to_string(LEVEL).unwrap_or_default();
+    if fs::write(LEVEL, before.trim()).is_err() {
+        eprintln!("SKIPPED: {LEVEL} cannot be changed here");
+        return;
+    }
+    let bench = Bench::sharing("samples-levels");
+    let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
+    // Somebody without privileges writes the trace. One rank needs no launcher.
+    let trace = bench.path("trace");
+    let words = [
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+        "--reuid=65534",
+        "--clear-groups",
+    ];
+    let mut reads = Command::new("setpriv");
+    reads.args(words).args(["test", "-x"]).arg(&program);
+    if !reads.status().is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: others than root cannot reach the tests' directory");
+        return;
+    }
+    let mut told = Vec::new();
+    for level in [-1, 0, 1, 2, 3, 4] {
+        fs::create_dir_all(&trace).expect("a directory");
+        fs::set_permissions(&trace, Permissions::from_mode(0o777)).expect("for all");
+        let mut command = Command::new("setpriv");
+        command.args(words).arg(&program).arg("plain");
+        command.env("LD_PRELOAD", &bench.library);
+        command.env("LAGGARD_TRACE_DIR", &trace);
+        command.env("LAGGARD_SAMPLE_HZ", HZ);
+        fs::write(LEVEL, level.to_string()).expect("a level");
+        let outcome = process::run(&mut command, TIMEOUT, &bench.path("run"));
+        fs::write(LEVEL, before.trim()).expect("the level before");
+        assert_eq!(outcome.expect_success().stdout, "0: done\n");
+        let info = info(&bench, &trace);
+        let mut ways = WAYS.into_iter();
+        told.push((
+            level,
+            ways.find(|way| info.contains(&format!(", by {way}"))),
+        ));
+        fs::remove_dir_all(&trace).expect("the trace goes");
+    }
+    for (level, way) in &told {
+        // What more than 2 means is up to the distribution.
+        let is_right = match level {
+            ..=2 => *way == Some("perf"),
+            _ => way.is_some(),
+        };
+        assert!(is_right, "{told:?}");
     }
 }
 

@@ -94,6 +94,12 @@ static void *call_and_compute(void *to)
     return NULL;
 }
 
+static void *call_briefly(void *unused)
+{
+    MPI_Barrier(MPI_COMM_SELF);
+    return unused;
+}
+
 static void in_child(void (*of_child)(void))
 {
     int status;
@@ -279,6 +285,15 @@ int main(int argc, char **argv)
             pthread_t thread;
             pthread_create(&thread, NULL, call_and_compute, NULL);
             pthread_join(thread, NULL);
+        }
+    } else if (strcmp(what, "crowd") == 0) {
+        /* Both ranks together have ten thousand short threads, all of which are recorded. */
+        for (int n = 0; n < 1000; n++) {
+            pthread_t threads[5];
+            for (int at = 0; at < 5; at++)
+                pthread_create(&threads[at], NULL, call_briefly, NULL);
+            for (int at = 0; at < 5; at++)
+                pthread_join(threads[at], NULL);
         }
     } else if (strcmp(what, "unload") == 0) {
         for (int n = 0; n < 50; n++) {

@@ -1,21 +1,28 @@
 /* What rank 0 does before it sends, by the first argument: it works, sleeps, has its processor taken by
- * another thread, also in many short stretches between calls, or touches new memory. With OpenMP, that is in a parallel region of one thread. At the end it
+ * another thread or process, also in many short stretches between calls, or touches new memory. With OpenMP, that is in a parallel region of one thread. At the end it
  * says how much of it was what, ns. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ROUNDS = 20, BYTES = 4 << 20 };
 static const double PART = 20e6; /* ns */
 
-static atomic_int is_over, is_wanted;
+/* Shared with the process that competes. */
+static struct {
+    atomic_int is_over, is_wanted;
+} *told;
 
 static double clock_ns(clockid_t clock)
 {
@@ -48,9 +55,9 @@ static void touch(double ns)
 
 static void *compete(void *unused)
 {
-    while (!is_over) {
+    while (!told->is_over) {
         struct timespec pause = {.tv_nsec = 200000};
-        if (!is_wanted)
+        if (!told->is_wanted)
             nanosleep(&pause, NULL);
     }
     return unused;
@@ -59,10 +66,10 @@ static void *compete(void *unused)
 /* Until others have had the processor for so long. */
 static void share(double ns)
 {
-    is_wanted = 1;
+    told->is_wanted = 1;
     for (double since = wall() - processor(); wall() - processor() - since < ns;)
         ;
-    is_wanted = 0;
+    told->is_wanted = 0;
 }
 
 /* The same in stretches that are shorter than others have the processor, so that the kernel takes it at the ends of
@@ -70,14 +77,14 @@ static void share(double ns)
 static void share_briefly(double ns)
 {
     volatile double sum = 0;
-    is_wanted = 1;
+    told->is_wanted = 1;
     for (double since = wall() - processor(); wall() - processor() - since < ns;)
         for (int stretch = 0; stretch < 20; stretch++) {
             for (int n = 0; n < 300000; n++)
                 sum = sum + n;
             MPI_Barrier(MPI_COMM_SELF);
         }
-    is_wanted = 0;
+    told->is_wanted = 0;
 }
 
 int main(int argc, char **argv)
@@ -86,17 +93,27 @@ int main(int argc, char **argv)
     double slept = 0, off = 0, kernel = 0;
     long faults = 0;
     pthread_t other;
+    pid_t process = 0;
+    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     const char *what = argv[1];
     int is_brief = strcmp(what, "briefly") == 0;
-    int is_shared = rank == 0 && (is_brief || strcmp(what, "shared") == 0);
+    int is_process = strcmp(what, "process") == 0;
+    int is_shared = rank == 0 && (is_brief || is_process || strcmp(what, "shared") == 0);
     if (is_shared) {
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(sched_getcpu(), &set);
         sched_setaffinity(0, sizeof set, &set);
-        pthread_create(&other, NULL, compete, NULL);
+        if (!is_process)
+            pthread_create(&other, NULL, compete, NULL);
+        else if ((process = fork()) == 0) {
+            /* It ends with its parent, however that ends. */
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            compete(NULL);
+            _exit(0);
+        }
     }
     for (int round = 0; round < ROUNDS; round++) {
         if (rank == 0) {
@@ -130,8 +147,10 @@ int main(int argc, char **argv)
             MPI_Recv(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
     }
-    is_over = 1;
-    if (is_shared)
+    told->is_over = 1;
+    if (is_shared && is_process)
+        waitpid(process, NULL, 0);
+    else if (is_shared)
         pthread_join(other, NULL);
     if (rank == 0)
         printf("{\"slept\": %.0f, \"off\": %.0f, \"kernel\": %.0f, \"faults\": %ld}\n", slept, off, kernel,
