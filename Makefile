@@ -13,7 +13,7 @@ TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --re
 FAILED := $(BUILT)/failed
 STEP := tests/step.sh $(FAILED)
 
-.PHONY: all deps build build-mpich install uninstall dist deb check-install demo pictures test test-mpich test-slurm bench fuzz check-memory clean
+.PHONY: all deps build build-mpich install uninstall dist deb check-install demo pictures test steps-beside test-mpich test-slurm bench fuzz check-memory clean
 
 all: build
 
@@ -60,22 +60,25 @@ demo:
 pictures: deps build
 	LAGGARD_PICTURES=analyzer/docs/pictures $(CARGO) test --release -p laggard-tests pictures::are_made_here
 
-define OPENMPI_STEPS
+# The end-to-end tests take turns and wait for ranks, which leaves much of the machine to all other steps. These get
+# no more than that.
+define ALL_STEPS
 $(CARGO) build --release --workspace --all-targets
-$(STEP) format $(CARGO) fmt --all --check
-$(STEP) clippy $(CARGO) clippy --release --workspace --all-targets -- -D warnings
-$(STEP) documentation env RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps
-$(STEP) tests env $(TEST)
-$(STEP) checkers tests/checkers.sh quick
+@$(STEP) "end-to-end tests" env $(TEST) --test end_to_end & tests=$$!; \
+	chrt --idle 0 $(MAKE) --no-print-directory steps-beside >$(BUILT)/beside.log 2>&1; \
+	wait $$tests; cat $(BUILT)/beside.log
+endef
+
+define MPICH_BUILD
+$(STEP) "clippy for MPICH" env $(FOR_MPICH) clippy --release -p laggard-collector -p laggard-mpi -- -D warnings
+$(STEP) "build for MPICH" env $(FOR_MPICH) build --release -p laggard-collector -p laggard-mpi
 endef
 
 # What depends on the MPI, once more with MPICH; and what was built for one meets the other. Libraries
 # are built as for the tests with Open MPI, or they would be built anew. 4 real ranks of MPICH on
 # 2 cores take long, whatever records them. What must stay silent is a matter of the rules; what becomes of
 # a trace does not depend on the MPI.
-define MPICH_STEPS
-$(STEP) "clippy for MPICH" env $(FOR_MPICH) clippy --release -p laggard-collector -p laggard-mpi -- -D warnings
-$(STEP) "build for MPICH" env $(FOR_MPICH) build --release -p laggard-collector -p laggard-mpi
+define MPICH_TESTS
 $(STEP) "tests with MPICH" env LAGGARD_TEST_MPI=mpich $(TEST) \
 	--test end_to_end -- patterns:: attacks:: symbols:: regions:: operation_maps:: settings:: \
 	real_programs:: other_mpi:: baseline:: kill:: node_files:: soak:: per_rank:: clocks:: one_step:: \
@@ -85,13 +88,23 @@ endef
 # Everything is built as the tests need it, once.
 test: deps
 	@mkdir -p $(BUILT) && : >$(FAILED) && : >$(FAILED).alone
-	$(OPENMPI_STEPS)
-	$(MPICH_STEPS)
+	$(ALL_STEPS)
+	$(MPICH_TESTS)
 	@$(STEP)
+
+steps-beside:
+	$(STEP) format $(CARGO) fmt --all --check
+	$(STEP) clippy $(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	$(STEP) documentation env RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --workspace --no-deps
+	$(STEP) tests env $(TEST) --lib --bins --test '[!e]*'
+	$(STEP) "documentation tests" env $(TEST) --doc
+	$(STEP) checkers tests/checkers.sh quick
+	$(MPICH_BUILD)
 
 test-mpich: deps
 	@mkdir -p $(BUILT) && : >$(FAILED) && : >$(FAILED).alone
-	$(MPICH_STEPS)
+	$(MPICH_BUILD)
+	$(MPICH_TESTS)
 	@$(STEP)
 
 # Jobs of a Slurm that runs on this machine for that time. Needs root.
