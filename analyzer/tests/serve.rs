@@ -364,6 +364,8 @@ fn answers_do_not_depend_on_the_number_of_agents() {
     let questions = [
         json!({"ask": "heat", "metric": "communication", "width": 50, "height": 2}),
         json!({"ask": "heat", "metric": "bytes", "width": 40, "height": 3}),
+        json!({"ask": "alike", "metric": "waiting", "width": 40, "height": 3}),
+        json!({"ask": "alike", "metric": "messages", "width": 40, "height": 9, "until_s": 0.03}),
         json!({"ask": "course", "metric": "late_sender", "width": 50, "first": 1}),
         json!({"ask": "course", "metric": "messages", "width": 20}),
         json!({"ask": "line", "from_s": 0.02, "until_s": 0.03, "width": 80}),
@@ -659,6 +661,7 @@ fn odd() -> impl Strategy<Value = Value> {
     ];
     let name = prop_oneof![
         Just("heat"),
+        Just("alike"),
         Just("course"),
         Just("line"),
         Just("selection"),

@@ -12,7 +12,7 @@ use laggard_trace::calls::user::REGION;
 use laggard_trace::{Definition, Extension, Record, Signature};
 use serde_json::{Value, json};
 
-use super::{RANKS, asked, report, same, share, write, write_rounds};
+use super::{RANKS, US, asked, report, same, share, write, write_rounds};
 use crate::support::{finalize, init, ranks};
 
 fn of(share: &Share, question: Value) -> Value {
@@ -36,6 +36,59 @@ fn totals(share: &Share, metric: &str) -> (f64, f64, Vec<f64>) {
         course["total"].as_f64().unwrap(),
         rates.map(|rate| rate.as_f64().unwrap()).collect(),
     )
+}
+
+/// Ranks of two kinds in turns make two rows, whoever they are; what they had is all of it. One that differs late
+/// has a row of its own, if there may be more.
+#[test]
+fn ranks_that_are_alike_share_a_row() {
+    let trace = tempfile::tempdir().unwrap();
+    let mut all = ranks(7);
+    for (rank, calls) in all.iter_mut().enumerate() {
+        calls.call(1, init(), 0, 10 * US);
+        let write = Signature {
+            operation: number::MPI_File_write_at,
+            ..Signature::default()
+        };
+        for round in 0..100 {
+            let long = match rank {
+                6 if round >= 97 => 80,
+                rank => [20, 60][rank % 2],
+            };
+            let begin = (10 + 100 * round) * US;
+            calls.call(2, write, begin, begin + long * US);
+        }
+        calls.call(3, finalize(), 10_100 * US, 10_110 * US);
+        calls.write(trace.path());
+    }
+    let share = share(trace.path());
+    let rows = |height: usize| {
+        let question = json!({"ask": "alike", "metric": "io", "width": 50, "height": height});
+        let map = of(&share, question);
+        let heat = json!({"ask": "heat", "metric": "io", "width": 50, "height": 7});
+        assert_eq!(map["total"], of(&share, heat)["total"]);
+        let rows = map["rows"].as_array().unwrap().iter();
+        rows.map(|row| {
+            (
+                row["label"].as_str().unwrap().to_owned(),
+                row["count"].clone(),
+            )
+        })
+        .collect::<Vec<_>>()
+    };
+    let row = |label: &str, count: u32| (label.to_owned(), json!(count));
+    assert_eq!(
+        rows(7),
+        [
+            row("ranks 0, 2, 4", 3),
+            row("ranks 1, 3, 5", 3),
+            row("rank 6", 1)
+        ]
+    );
+    assert_eq!(
+        rows(2),
+        [row("ranks 0, 2, 4, 6", 4), row("ranks 1, 3, 5", 3)]
+    );
 }
 
 /// Whatever is shown over time is as much as a selection of all, a matrix or the report has of it.

@@ -8,6 +8,7 @@ import { amount, colourOf, duration, moment, ticks } from "./units.js";
 const LEFT = 76;
 const BOTTOM = 20;
 const canvas = document.getElementById("heat");
+const box = document.getElementById("alike");
 let shown = null;
 let drag = null;
 
@@ -15,7 +16,7 @@ let drag = null;
 export async function show() {
   const wide = Math.max(100, canvas.clientWidth - LEFT);
   const answer = await ask({
-    ask: "heat",
+    ask: state.alike === "" ? "heat" : "alike",
     from_s: state.from,
     until_s: state.until,
     metric: state.metric,
@@ -25,6 +26,8 @@ export async function show() {
   if (answer === null) return;
   shown = { ...answer, cells: Uint8Array.from(atob(answer.cells), (one) => one.charCodeAt(0)) };
   canvas.dataset.total = String(answer.total);
+  canvas.dataset.rows = String(answer.rows.length);
+  box.checked = state.alike !== "";
   document.getElementById("heat-note").textContent = answer.partly_counted === 0
     ? "" : `Not all is counted of ${answer.partly_counted} threads: zoom in`;
   draw();
@@ -56,7 +59,8 @@ function paint(pen, wide, tall, high) {
   pen.textAlign = "right";
   pen.textBaseline = "middle";
   rows.forEach((row, at) => {
-    if (at % skip === 0) pen.fillText(row.label, LEFT - 8, at * high + high / 2, LEFT - 10);
+    const label = state.alike === "" || row.count === 1 ? row.label : `${row.count} alike`;
+    if (at % skip === 0) pen.fillText(label, LEFT - 8, at * high + high / 2, LEFT - 10);
   });
   pen.strokeStyle = style.color;
   rows.forEach((row, at) => {
@@ -83,6 +87,8 @@ const time = (x) => {
 };
 
 const rowAt = (y) => shown.rows[Math.floor((y / (canvas.clientHeight - BOTTOM)) * shown.rows.length)];
+
+box.addEventListener("change", () => change({ alike: box.checked ? "1" : "" }));
 
 canvas.addEventListener("pointerdown", (event) => {
   if (shown === null) return;

@@ -10,6 +10,7 @@ const isOneOf = (...all) => (text) => all.includes(text);
 const CHOICES = {
   metric: ["waiting", isMetric],
   curve: ["computation", isMetric],
+  alike: ["", isOneOf("", "1")],
   profile: ["time", isOneOf("time", "waiting", "caused", "calls", "bytes")],
   order: ["most", isOneOf("most", "own", "name")],
   percent: ["", isOneOf("", "1")],

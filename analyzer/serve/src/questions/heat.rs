@@ -16,9 +16,9 @@ use crate::share::Share;
 use crate::spending::borders;
 
 /// Most cells of a map: a byte each.
-const CELLS: usize = 1 << 16;
+pub const CELLS: usize = 1 << 16;
 /// Most rows: each has a label.
-const ROWS: usize = 256;
+pub const ROWS: usize = 256;
 
 /// A map of some locations in a stretch of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -76,51 +76,81 @@ impl Asked for Heat {
     }
 
     fn answer(&self, share: &Share, (cells, partly): Self::Part) -> Result<Value> {
-        let cells: Vec<i64> = cells.into_iter().map(|cell| cell.0).collect();
-        let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
-        let metric = Metric::of(&self.metric)?;
         let (width, in_row) = self.shape(chosen.len());
-        let borders = borders(stretch, width);
-        // Of time the most is known; else it is what a location of a cell has at most.
-        let mean = |row: usize, cell: i64| {
-            let first = chosen.start + row * in_row;
-            cell / (in_row.min(chosen.end - first)) as i64
-        };
-        let means = cells.iter().enumerate();
-        let most = means.map(|(at, &cell)| mean(at / width, cell)).max();
-        let most = most.filter(|_| !metric.is_time());
         let rows = cells.chunks(width).enumerate().map(|(row, cells)| {
             let first = chosen.start + row * in_row;
             let last = (first + in_row).min(chosen.end) - 1;
-            let label = match first == last {
-                true => share.label(first),
-                false => format!("{}–{}", share.label(first), share.label(last)),
-            };
-            let count = (last - first + 1) as i64;
-            let shades = cells.iter().zip(borders.windows(2)).map(|(sum, borders)| {
-                let whole = most.unwrap_or(borders[1] - borders[0]).max(1);
-                let whole = whole.saturating_mul(count);
-                scaled(255, (*sum).clamp(0, whole), whole) as u8
-            });
-            let total = cells
-                .iter()
-                .fold(0, |sum: i64, cell| sum.saturating_add(*cell));
-            let row = json!({
-                "first": first, "last": last, "label": label, "total": metric.told(total),
-            });
-            (row, shades.collect::<Vec<u8>>())
+            Row {
+                label: match first == last {
+                    true => share.label(first),
+                    false => format!("{}–{}", share.label(first), share.label(last)),
+                },
+                first,
+                last,
+                count: last - first + 1,
+                cells: cells.to_vec(),
+            }
         });
-        let (rows, shades): (Vec<Value>, Vec<Vec<u8>>) = rows.unzip();
-        let total = cells
+        self.told(share, rows.collect(), partly)
+    }
+}
+
+/// A row of a map.
+pub struct Row {
+    pub label: String,
+    /// Locations to look at next.
+    pub first: usize,
+    pub last: usize,
+    /// Locations in it.
+    pub count: usize,
+    /// Their sums, by part of the time.
+    pub cells: Vec<Sum>,
+}
+
+impl Heat {
+    /// A map of such rows.
+    ///
+    /// # Errors
+    /// The question makes no sense.
+    pub fn told(&self, share: &Share, rows: Vec<Row>, partly: Sum) -> Result<Value> {
+        let stretch = share.stretch(self.from_s, self.until_s)?;
+        let metric = Metric::of(&self.metric)?;
+        let width = rows.first().map_or(1, |row| row.cells.len());
+        let borders = borders(stretch, width);
+        // Of time the most is known; else it is what a location of a cell has at most.
+        let means = rows.iter().flat_map(|row| {
+            let count = row.count.max(1) as i64;
+            row.cells.iter().map(move |cell| cell.0 / count)
+        });
+        let most = means.max().filter(|_| !metric.is_time());
+        let sum = |cells: &[Sum]| {
+            let cells = cells.iter();
+            cells.fold(0, |sum: i64, cell| sum.saturating_add(cell.0))
+        };
+        let total = rows
             .iter()
-            .fold(0, |sum: i64, cell| sum.saturating_add(*cell));
+            .fold(0, |total: i64, row| total.saturating_add(sum(&row.cells)));
+        let told = rows.iter().map(|row| {
+            let cells = row.cells.iter().zip(borders.windows(2));
+            let shades = cells.map(|(cell, borders)| {
+                let whole = most.unwrap_or(borders[1] - borders[0]).max(1);
+                let whole = whole.saturating_mul(row.count as i64);
+                scaled(255, cell.0.clamp(0, whole), whole) as u8
+            });
+            let told = json!({
+                "first": row.first, "last": row.last, "label": row.label, "count": row.count,
+                "total": metric.told(sum(&row.cells)),
+            });
+            (told, shades.collect::<Vec<u8>>())
+        });
+        let (told, shades): (Vec<Value>, Vec<Vec<u8>>) = told.unzip();
         Ok(json!({
             "from_s": seconds(stretch.0),
             "until_s": seconds(stretch.1),
             "metric": self.metric,
             "width": width,
-            "rows": rows,
+            "rows": told,
             "cells": STANDARD.encode(shades.concat()),
             "unit": metric.unit(),
             "total": metric.told(total),

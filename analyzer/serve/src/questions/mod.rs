@@ -1,6 +1,7 @@
 //! What clients ask, and how it is answered: each share answers for its own locations, parts are merged
 //! up to the head, and the head makes the answer of them.
 
+mod alike;
 mod call;
 mod changes;
 mod course;
@@ -48,6 +49,8 @@ pub enum Question {
     Overview(overview::Overview),
     /// An amount, by locations and time.
     Heat(heat::Heat),
+    /// The same, by classes of locations that are alike.
+    Alike(alike::Alike),
     /// An amount over time, of locations together.
     Course(course::Course),
     /// What locations did, call by call where these are few.
@@ -96,6 +99,7 @@ macro_rules! with {
         match $question {
             Question::Overview($asked) => $result,
             Question::Heat($asked) => $result,
+            Question::Alike($asked) => $result,
             Question::Course($asked) => $result,
             Question::Line($asked) => $result,
             Question::Selection($asked) => $result,
@@ -118,6 +122,7 @@ impl Question {
         match self {
             Question::Overview(_) => "overview",
             Question::Heat(_) => "heat",
+            Question::Alike(_) => "alike",
             Question::Course(_) => "course",
             Question::Line(_) => "line",
             Question::Selection(_) => "selection",
