@@ -93,6 +93,11 @@ fn a_browser_looks_around() {
         "document.getElementById('call').dataset.steps",
     );
     assert!(steps >= 1.0, "it waits for rank 0");
+    let roots = number(
+        &mut browser,
+        "document.getElementById('call').dataset.roots",
+    );
+    assert!(roots >= 1.0, "root causes of such waits");
     keep("call.png", &browser.picture(WIDTH));
     // The address leads there again.
     let link = browser.value("location.href");

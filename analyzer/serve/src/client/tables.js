@@ -180,6 +180,9 @@ export async function showCall() {
   if (steps.length > 1) {
     rows.push(["Meanwhile", `rank ${steps.map((one) => one.rank).join(" waited for rank ")}`]);
   }
+  const roots = (longest?.started_by ?? []).map(([id, share]) => `${id} (${percent(100 * share)})`);
+  if (roots.length > 0) rows.push(["Such waits start with", roots.join(", ")]);
+  box.dataset.roots = String(roots.length);
   box.dataset.steps = String(steps.length);
   const table = document.createElement("table");
   for (const [name, text] of rows.filter(([, text]) => text)) {

@@ -109,7 +109,22 @@ function draw() {
   element("tree").dataset.metric = shown.metric;
 }
 
-/** How the amount of the chosen node is spread over ranks: a mark for each, and a box with half of them. */
+/** The outline of a violin: how dense values are, by Gaussian kernels with Silverman's bandwidth. */
+function violin(sorted, range, x, middle, half) {
+  const count = sorted.length;
+  const [least, most] = [sorted[0], sorted[count - 1]];
+  if (!(least < most)) return "";
+  const mean = sorted.reduce((sum, one) => sum + one, 0) / count;
+  const deviation = Math.sqrt(sorted.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (count - 1));
+  const bandwidth = 0.9 * (Math.min(deviation, range / 1.34) || deviation) * count ** -0.2;
+  const places = Array.from({ length: 61 }, (_, at) => least + ((most - least) * at) / 60);
+  const dense = places.map((place) => sorted.reduce((sum, one) => sum + Math.exp(-(((place - one) / bandwidth) ** 2) / 2), 0));
+  const densest = Math.max(...dense);
+  const side = (sign) => places.map((place, at) => `${x(place).toFixed(1)},${(middle - (sign * half * dense[at]) / densest).toFixed(1)}`);
+  return `M${[...side(1), ...side(-1).reverse()].join("L")}Z`;
+}
+
+/** How the amount of the chosen node is spread over ranks: a mark for each, and a violin and a box of all. */
 function drawSpread() {
   const svg = element("spread");
   const sorted = shown.system.map((row) => row.mean).sort((a, b) => a - b);
@@ -136,6 +151,7 @@ function drawSpread() {
   title.textContent = `Of a rank: least ${tell(least)}, a quarter up to ${tell(lower)}, half up to ${tell(median)}, three quarters up to ${tell(upper)}, most ${tell(most)}`;
   svg.replaceChildren(
     title,
+    made("path", { d: violin(sorted, upper - lower, x, 12, 11), class: "sends", "fill-opacity": "0.25" }),
     made("rect", { x: x(least), y: 11, width: Math.max(1, x(most) - x(least)), height: 2, class: "sends" }),
     made("rect", { x: x(lower), y: 4, width: Math.max(1, x(upper) - x(lower)), height: 16, class: "sends", "fill-opacity": "0.5" }),
     made("rect", { x: x(median) - 1, y: 2, width: 2, height: 20, class: "sends" }),

@@ -5,6 +5,7 @@ use laggard_engine::events::{NONE, Operation};
 use laggard_overlay::Stop;
 use laggard_overlay::filters::First;
 use laggard_patterns::PatternId;
+use laggard_report::{Bottleneck, Report};
 use laggard_trace::calls;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,6 +17,9 @@ use crate::spending::calls as calls_of;
 
 /// Most frames of a call path.
 const FRAMES: usize = 64;
+
+/// Most root causes that are told of a wait.
+const ROOTS: usize = 3;
 
 /// A call: its location and when it was entered, as a time line told it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -47,12 +51,44 @@ impl Asked for Call {
         Ok(found)
     }
 
-    fn answer(&self, _: &Share, part: Option<First<String>>) -> Result<Value> {
-        match part {
-            Some(text) => Ok(serde_json::from_str(&text.0)?),
-            None => bail!("no such call"),
+    fn answer(&self, share: &Share, part: Option<First<String>>) -> Result<Value> {
+        let Some(text) = part else {
+            bail!("no such call")
+        };
+        let mut call: Value = serde_json::from_str(&text.0)?;
+        let Ok(report) = share.report() else {
+            return Ok(call);
+        };
+        let started: Vec<Value> = call["waits"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|wait| started_by(report, &call, wait))
+            .collect();
+        for (wait, roots) in call["waits"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .zip(started)
+        {
+            wait["started_by"] = roots;
         }
+        Ok(call)
     }
+}
+
+/// What starts such waits at the place of a call, as the report tells it: root causes, and their shares.
+fn started_by(report: &Report, call: &Value, wait: &Value) -> Value {
+    let is_it = |found: &&Bottleneck| {
+        let place = &found.location;
+        call["call"] == found.operation
+            && wait["pattern"] == found.name
+            && call["at"] == json!([short(&place.file), place.line, short(&place.function)])
+    };
+    let roots = report.bottlenecks.iter().filter(is_it);
+    let roots = roots.flat_map(|found| &found.root_causes);
+    let roots = roots.map(|root| json!([root.id, root.share]));
+    roots.take(ROOTS).collect()
 }
 
 fn told(share: &Share, at: usize, call: &Operation) -> Value {
@@ -87,6 +123,7 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         "inside_s": seconds(call.inside),
         "calls": call.calls,
         "callpath": frames,
+        "at": [short(&path.file), path.line, short(&path.function)],
         "sent_bytes": call.send.bytes,
         "received_bytes": call.receive.bytes,
         "to_rank": peer(call.send.peer),
