@@ -4,7 +4,7 @@
 mod programs;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
@@ -658,6 +658,50 @@ fn a_thousand_clients_and_nonsense_do_not_stop_it() {
         let error = answer["error"].as_str().expect("an error");
         assert!(error.contains("has changed since it was opened"), "{error}");
     }
+    served.end();
+}
+
+/// Who asks anew wants the old answer no more. Who takes no answers keeps nobody else waiting, and is left in the end.
+#[test]
+fn old_questions_are_stopped_and_slow_clients_left() {
+    let mut served = Served::new("serve-slow");
+    let mut quick = client(&served.address);
+    let question =
+        |id: u32| json!({"id": id, "ask": "what_if", "changes": [["network", "latency=0"]]});
+    for id in 0..20 {
+        say(&mut quick, question(id).to_string().as_bytes());
+    }
+    let mut stopped = 0;
+    loop {
+        let told: Value = serde_json::from_str(&hear(&mut quick)).expect("JSON");
+        stopped += u32::from(told["stopped"] == true);
+        if told["id"] == 19 {
+            assert!(told["answer"].is_object(), "{told}");
+            break;
+        }
+    }
+    assert!(stopped > 0);
+    let mut slow = client(&served.address);
+    let wait = Some(Duration::from_millis(500));
+    slow.set_write_timeout(wait).expect("a timeout");
+    let mut many = Vec::new();
+    for id in 0..1000 {
+        let text = json!({"id": id, "ask": "selection"}).to_string();
+        say(&mut many, text.as_bytes());
+    }
+    let begun = Instant::now();
+    while slow.write_all(&many).is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "it takes whatever comes");
+    }
+    let answer = reply(&mut quick, json!({"ask": "selection"}));
+    assert!(answer["answer"]["times_s"]["waiting"].as_f64() > Some(0.0));
+    // Longer than it waits for a client.
+    std::thread::sleep(Duration::from_secs(25));
+    let closed = slow.read_to_end(&mut Vec::new());
+    let is_reset = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionReset;
+    assert!(closed.as_ref().err().is_none_or(is_reset), "{closed:?}");
+    let answer = reply(&mut quick, json!({"ask": "selection"}));
+    assert!(answer["answer"]["times_s"]["waiting"].as_f64() > Some(0.0));
     served.end();
 }
 
