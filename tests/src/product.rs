@@ -210,12 +210,12 @@ impl Bench {
         bench
     }
 
-    /// The same with the whole product for a given MPI, whatever the MPI of this run.
+    /// As [`Bench::beside`] with the whole product for a given MPI, whatever the MPI of this run.
     ///
     /// # Panics
     /// As above.
     pub fn with(test: &str, mpi: Mpi) -> Bench {
-        Bench::prepare(test, mpi, Needs::Everything)
+        Bench::prepare(test, mpi, Needs::Nothing)
     }
 
     fn prepare(test: &str, mpi: Mpi, needs: Needs) -> Bench {
@@ -599,6 +599,14 @@ pub fn reader(script: &str) -> Command {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     command.arg("-I").arg(tests.join("python").join(script));
     command
+}
+
+/// The collector that is built for an MPI.
+///
+/// # Panics
+/// If it has not been built.
+pub fn collector(mpi: Mpi) -> PathBuf {
+    built(None, mpi.product(), "liblaggard.so")
 }
 
 fn built(variable: Option<&str>, directory: &str, name: &str) -> PathBuf {

@@ -316,7 +316,7 @@ fn messages_wait_above_the_eager_limit_of_the_run() {
 /// anomaly with its line, for any number of agents, and the rest is used.
 #[test]
 fn users_bring_rules_of_their_own() {
-    let bench = Bench::new("hint-users-rules");
+    let bench = Bench::sharing("hint-users-rules");
     let program = bench.compile("hints/overlap_receive.c", &[], &[]);
     let outcome = bench.traced(2, &[program.as_os_str()], "trace").run();
     outcome.expect_orderly().expect_success();

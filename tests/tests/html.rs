@@ -146,7 +146,7 @@ const FAINT: &str = r"(() => {
 
 #[test]
 fn a_real_report_is_a_page_that_sorts_and_filters() {
-    let bench = Bench::new("html-real");
+    let bench = Bench::sharing("html-real");
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector/include");
     let include = format!("-I{}", include.display());
     let program = bench.compile("pages/heat.c", &[&include], &[]);
@@ -420,7 +420,7 @@ fn without_script(browser: &mut Browser, page: &Path, findings: usize) {
 
 #[test]
 fn pictures_are_in_the_page() {
-    let bench = Bench::new("html-pictures");
+    let bench = Bench::beside("html-pictures");
     let reported = |name: &str, ranks: u32, faults: &[&str]| {
         let trace = bench.path(name);
         let settings = Settings {
@@ -504,7 +504,7 @@ fn pictures_are_in_the_page() {
 
 #[test]
 fn many_ranks_are_folded() {
-    let bench = Bench::new("html-many");
+    let bench = Bench::beside("html-many");
     let trace = bench.path("trace");
     let settings = Settings {
         faults: vec![

@@ -12,7 +12,7 @@ use laggard_baselines::Table;
 use laggard_tests::attack::assert_same;
 use laggard_tests::mpi::Mpi;
 use laggard_tests::process::{self, Outcome};
-use laggard_tests::product::{Bench, TIMEOUT};
+use laggard_tests::product::{Bench, TIMEOUT, collector};
 use laggard_tests::report::Report;
 
 /// Whether there are libraries for MPICH to test.
@@ -36,7 +36,7 @@ fn preloaded(mpi: Mpi, source: &str, ranks: u32) {
     if !has_both() {
         return;
     }
-    let theirs = Bench::with("other-product", mpi.other()).library.clone();
+    let theirs = collector(mpi.other());
     let mut bench = Bench::with(
         &format!("preloaded-{}-{}", mpi.name(), source.replace('/', "-")),
         mpi,

@@ -59,7 +59,7 @@ fn communicators_are_given_back() {
 fn memory_stays_and_nothing_is_lost() {
     let asked = std::env::var("LAGGARD_TEST_SOAK_CALLS").ok();
     let calls: u64 = asked.and_then(|n| n.parse().ok()).unwrap_or(5_000_000);
-    let bench = Bench::new("soak");
+    let bench = Bench::beside("soak");
     let program = bench.compile("attacks/soak.c", &[], &[]);
     let above = std::env::var_os("LAGGARD_TEST_SOAK_DIR");
     let trace = above.map_or(bench.path("trace"), |above| {
