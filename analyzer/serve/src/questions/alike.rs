@@ -39,7 +39,7 @@ impl Filter for Classes {
     fn merge(&mut self, other: Classes) {
         self.of = match (self.of.take(), other.of) {
             (Some(mut one), Some(other)) => {
-                one.merge(other);
+                Filter::merge(&mut one, other);
                 Some(one).filter(|classes| classes.len() <= self.most)
             }
             // What is too much for some is too much for all.
