@@ -27,12 +27,14 @@ const SHARES: i64 = 8;
 #[serde(transparent)]
 pub struct Alike(Heat);
 
-/// Locations by what they have in each part: who they are, and the sums of cells. `None` once there are
-/// more than are wanted.
+/// Locations by what they have in each part: who they are, and the sums of cells.
+type ByParts = BTreeMap<Vec<u8>, (Ranks, Vec<Sum>)>;
+
+/// These; `None` once they are more than are wanted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Classes {
     most: usize,
-    of: Option<BTreeMap<Vec<u8>, (Ranks, Vec<Sum>)>>,
+    of: Option<ByParts>,
 }
 
 impl Filter for Classes {
