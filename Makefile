@@ -65,9 +65,9 @@ pictures: deps build
 define ALL_STEPS
 $(CARGO) build --release --workspace --all-targets
 @$(STEP) "end-to-end tests" env $(TEST) --test end_to_end & tests=$$!; \
-	chrt --idle 0 $(MAKE) --no-print-directory steps-beside >$(BUILT)/beside.log 2>&1 \
+	nice -n 19 chrt --idle 0 $(MAKE) --no-print-directory steps-beside >$(BUILT)/beside.log 2>&1 \
 		|| echo "the steps beside the end-to-end tests" >>$(FAILED); \
-	wait $$tests; cat $(BUILT)/beside.log
+	wait $$tests || echo "the end-to-end tests" >>$(FAILED); cat $(BUILT)/beside.log
 endef
 
 define MPICH_BUILD
@@ -122,6 +122,8 @@ fuzz: deps
 	tests/fuzz/run.sh $(SECONDS) $(TARGETS)
 
 # Valgrind and the sanitizers over readers and recorded programs: some minutes.
+# It tells which file a frame is in.
+check-memory: export CARGO_PROFILE_RELEASE_DEBUG := line-tables-only
 check-memory: deps build
 	tests/checkers.sh memory threads sanitizers
 

@@ -713,6 +713,8 @@ fn odd_questions_are_answered_or_refused() {
     for question in [
         json!({"ask": "heat", "metric": "waiting", "width": wide, "height": wide}),
         json!({"ask": "heat", "metric": "bytes", "width": wide, "height": wide}),
+        json!({"ask": "alike", "metric": "waiting", "width": wide, "height": wide}),
+        json!({"ask": "alike", "metric": "bytes", "width": wide, "height": 1}),
         json!({"ask": "course", "metric": "bytes", "width": wide}),
         json!({"ask": "line", "width": wide}),
         json!({"ask": "line", "width": wide, "until_s": 0.02}),

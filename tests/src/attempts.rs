@@ -141,17 +141,17 @@ impl Watch {
     }
 }
 
-/// Time that all processors were not idle, as far as the system tells.
+/// Time that all processors were not idle, as far as the system tells. Who is nice has what others leave.
 fn busy() -> Option<Duration> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let mut words = text.lines().next()?.split_whitespace().skip(1);
     let mut next = || words.next()?.parse::<u64>().ok();
-    let (user, nice, system) = (next()?, next()?, next()?);
+    let (user, _nice, system) = (next()?, next()?, next()?);
     let _idle_and_waiting = (next()?, next()?);
     let rest = next()? + next()? + next().unwrap_or(0);
     // SAFETY: never fails for this name.
     let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
-    let ticks = user + nice + system + rest;
+    let ticks = user + system + rest;
     Some(Duration::from_secs_f64(ticks as f64 / ticks_per_s))
 }
 

@@ -340,6 +340,15 @@ fn what_is_forbidden_is_said() {
     }
 }
 
+/// A file that gets this content again, whatever happens.
+struct Restored<'t>(&'t str, &'t str);
+
+impl Drop for Restored<'_> {
+    fn drop(&mut self) {
+        let _ = fs::write(self.0, self.1);
+    }
+}
+
 /// Whatever a user without privileges may ask of the kernel, the program goes on, and what is asked of it is said.
 #[test]
 fn every_level_of_the_kernels_caution_is_met() {
@@ -374,9 +383,11 @@ fn every_level_of_the_kernels_caution_is_met() {
         command.env("LD_PRELOAD", &bench.library);
         command.env("LAGGARD_TRACE_DIR", &trace);
         command.env("LAGGARD_SAMPLE_HZ", HZ);
-        fs::write(LEVEL, level.to_string()).expect("a level");
-        let outcome = process::run(&mut command, TIMEOUT, &bench.path("run"));
-        fs::write(LEVEL, before.trim()).expect("the level before");
+        let outcome = bench.record(|| {
+            let _restored = Restored(LEVEL, before.trim());
+            fs::write(LEVEL, level.to_string()).expect("a level");
+            process::run(&mut command, TIMEOUT, &bench.path("run"))
+        });
         assert_eq!(outcome.expect_success().stdout, "0: done\n");
         let info = info(&bench, &trace);
         let mut ways = WAYS.into_iter();

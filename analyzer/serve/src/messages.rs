@@ -32,13 +32,16 @@ pub struct Messages {
 
 impl Joined for Messages {
     fn message(&mut self, message: &Found) -> Result<()> {
-        if let (Some(send), Some(receive)) = (message.send, message.receive) {
+        let done = message
+            .receive
+            .and_then(|receive| Some((receive, receive.done?)));
+        if let (Some(send), Some((receive, done))) = (message.send, done) {
             if self.all.len() == MOST {
                 bail!("there are more messages than can be shown");
             }
             self.all.push(Message {
                 sent: send.enter,
-                received: receive.done.map_or(receive.enter, |done| done.leave),
+                received: done.leave,
                 from: send.location,
                 to: receive.location,
                 bytes: send.bytes,

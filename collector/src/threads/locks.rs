@@ -113,13 +113,8 @@ fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
         return None;
     }
     if own.is_null() {
-        // SAFETY: takes no arguments.
-        let number = unsafe { libc::gettid() };
-        let is_early = EARLY
-            .iter()
-            .any(|early| early.load(Ordering::Relaxed) == number);
         let is_safe = || posix::is_safe(site.sp, &thread::stack());
-        if is_early || thread::locations() >= MOST_LOCATIONS || !is_safe() {
+        if is_early() || thread::locations() >= MOST_LOCATIONS || !is_safe() {
             return None;
         }
         return Waiter::begin(site);
@@ -128,6 +123,21 @@ fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
     let state = unsafe { &*own };
     let waiter = Waiter::begin(site).filter(|_| state.has_on_stack(site.sp));
     waiter.filter(|_| posix::is_safe(site.sp, state.stack()))
+}
+
+/// Whether the calling thread was there before the recording.
+fn is_early() -> bool {
+    // SAFETY: takes no arguments.
+    let number = unsafe { libc::gettid() };
+    let mut early = EARLY.iter();
+    early.any(|early| early.load(Ordering::Relaxed) == number)
+}
+
+/// Whether the calling thread is no location since there are too many.
+fn is_beyond() -> bool {
+    // SAFETY: the slot belongs to this thread.
+    let is_none = unsafe { *slot() }.is_null();
+    is_none && !is_early() && thread::locations() >= MOST_LOCATIONS
 }
 
 /// The calling thread becomes a location, if that is safe: another one waits for it.
@@ -158,9 +168,7 @@ impl Wait {
         let place = told(site, place)?;
         let wait = kept(|| {
             let waiter = waiter(site, become_location);
-            // SAFETY: the slot belongs to this thread.
-            let is_unknown = || become_location && unsafe { *slot() }.is_null();
-            if waiter.is_none() && is_unknown() && thread::locations() >= MOST_LOCATIONS {
+            if waiter.is_none() && become_location && is_beyond() {
                 MISSED.waits.fetch_add(1, Ordering::Relaxed);
             }
             let waiter = waiter?;

@@ -519,7 +519,7 @@ pub fn forks(site: CallSite, code: u64) -> u64 {
     };
     let membership = waiter.membership();
     if membership.depth == DEPTH {
-        MISSED.regions.fetch_add(1, Ordering::Relaxed);
+        MISSED.regions.fetch_add(is_begun.into(), Ordering::Relaxed);
         return 0;
     }
     if !is_begun {

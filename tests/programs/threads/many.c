@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <omp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -13,6 +14,7 @@ enum { DEEP = 11, MANY = 300 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int entered, taken;
+static atomic_int wanted;
 
 static void deeper(int left)
 {
@@ -27,6 +29,7 @@ static void deeper(int left)
 
 static void *take(void *unused)
 {
+    wanted++;
     pthread_mutex_lock(&mutex);
     taken++;
     pthread_mutex_unlock(&mutex);
@@ -43,6 +46,8 @@ int main(int argc, char **argv)
     pthread_mutex_lock(&mutex);
     for (int at = 0; at < MANY; at++)
         pthread_create(&threads[at], NULL, take, NULL);
+    while (wanted < MANY)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     pthread_mutex_unlock(&mutex);
     for (int at = 0; at < MANY; at++)

@@ -126,13 +126,10 @@ pub fn by_function(
             .map(|(key, time)| (Reverse(time), key))
             .collect();
         times.sort_unstable();
-        let mut first: BTreeMap<(String, String), PathKey> = BTreeMap::new();
+        let mut first: BTreeMap<(String, String, u64), PathKey> = BTreeMap::new();
         same.extend(times.into_iter().map(|(_, key)| {
-            let place = places.of_function(key);
-            (
-                key,
-                *first.entry((place.file, place.function)).or_insert(key),
-            )
+            let function = places.which_function(key);
+            (key, *first.entry(function).or_insert(key))
         }));
     }
     let same: BTreeMap<PathKey, PathKey> = from_head(job, same)?.into_iter().collect();

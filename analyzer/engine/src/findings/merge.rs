@@ -286,8 +286,7 @@ impl Own {
         let computed = imbalance::shares(job, &self.computed, ranks as u64)?;
         let functions = imbalance::shares(job, &self.functions, ranks as u64)?;
         let walls = listing::walls(&self.locations);
-        let mut findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
-        name_threads(&mut findings, &self.locations);
+        let findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
         left::keep_listed(&mut self.followers, &findings);
         Ok(Partial {
             findings,
@@ -310,17 +309,6 @@ impl Own {
             bytes_exchanged: job.sent().bytes,
             peak_memory: comm::peak_memory(),
         })
-    }
-}
-
-/// Late threads get their numbers instead of their positions. Locations of all late ranks are here, ascending.
-fn name_threads(findings: &mut FoldedFindings, locations: &[LocationTimes]) {
-    for (key, _) in findings.values_mut().flat_map(|folded| &mut folded.causes) {
-        let first = locations.partition_point(|one| one.rank < key.rank);
-        let at = locations.get(first + usize::from(key.thread));
-        if let Some(thread) = at.filter(|one| one.rank == key.rank) {
-            key.thread = u16::try_from(thread.thread).unwrap_or(u16::MAX);
-        }
     }
 }
 

@@ -265,6 +265,26 @@ impl Places {
         place
     }
 
+    /// Which function that is, whoever calls it: its file and name; where these are not known, the module that it
+    /// is in and where it begins there.
+    pub fn which_function(&mut self, key: PathKey) -> (String, String, u64) {
+        let place = self.of_function(key);
+        if !place.file.is_empty() {
+            return (place.file, place.function, 0);
+        }
+        let name = place.function.rsplit_once("+0x");
+        let name = name.map_or(&*place.function, |(name, _)| name).to_owned();
+        let start = match self.paths.get(&key).and_then(|frames| frames.first()) {
+            Some(Frames(FrameText::Native {
+                path,
+                build_id,
+                offset,
+            })) => self.symbols.function_start(path, build_id, *offset),
+            _ => None,
+        };
+        (String::new(), name, start.unwrap_or(0))
+    }
+
     /// Who called the function at the place of a call path.
     pub fn caller(&mut self, key: PathKey, place: &SourceLocation) -> Option<Caller> {
         let mut lines = self.lines(key).into_iter().map(|(line, _)| line);

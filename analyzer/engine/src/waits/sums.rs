@@ -18,7 +18,7 @@ use crate::wire::parcels::{Detail, WHOLE};
 pub struct CauseKey {
     /// World rank.
     pub rank: u32,
-    /// Position of its thread in the rank; once folded, the thread's number.
+    /// Number of its thread in the trace.
     pub thread: u16,
     /// Number of its late call.
     pub operation: u16,
@@ -30,7 +30,7 @@ impl Hash for CauseKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // Half of a path's key is unique enough for a hash.
         state.write_u64(self.path[0] ^ u64::from(self.operation));
-        state.write_u32(self.rank);
+        state.write_u32(self.rank ^ u32::from(self.thread) << 16);
     }
 }
 

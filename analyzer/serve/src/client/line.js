@@ -19,6 +19,7 @@ const AWAY = 12;
 export const LANES = 16;
 const canvas = document.getElementById("line");
 let shown = null;
+let asked = 0;
 let grip = null;
 
 /** Asks for the time line of what is looked at. */
@@ -30,10 +31,13 @@ export async function show() {
     last: Math.min(state.last, state.first + LANES - 1),
     width: Math.min(700, Math.round(Math.max(100, canvas.clientWidth - LEFT))),
   };
+  asked += 1;
+  const mine = asked;
   const over = path.show(question, draw);
   const answer = await ask({ ...question, ask: "line" });
   if (answer !== null) take(answer);
   await over;
+  if (mine !== asked) return;
   const { width, ...stretch } = question;
   // Of calls that are not told, messages would hide what is below.
   const areCalls = shown?.lanes.some(({ calls }) => calls) ?? false;

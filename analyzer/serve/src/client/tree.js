@@ -116,7 +116,9 @@ function violin(sorted, range, x, middle, half) {
   if (!(least < most)) return "";
   const mean = sorted.reduce((sum, one) => sum + one, 0) / count;
   const deviation = Math.sqrt(sorted.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (count - 1));
-  const bandwidth = 0.9 * (Math.min(deviation, range / 1.34) || deviation) * count ** -0.2;
+  const silverman = 0.9 * (Math.min(deviation, range / 1.34) || deviation) * count ** -0.2;
+  // Narrower than the places at which it is drawn, it would be between them.
+  const bandwidth = Math.max(silverman, (most - least) / 60);
   const places = Array.from({ length: 61 }, (_, at) => least + ((most - least) * at) / 60);
   const dense = places.map((place) => sorted.reduce((sum, one) => sum + Math.exp(-(((place - one) / bandwidth) ** 2) / 2), 0));
   const densest = Math.max(...dense);

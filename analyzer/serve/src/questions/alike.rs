@@ -12,13 +12,16 @@ use serde_json::Value;
 
 use super::heat::{CELLS, Heat, ROWS, Row};
 use super::metric::Metric;
-use super::{Asked, RANGES, short};
+use super::{Asked, RANGES, cut};
 use crate::index::scaled;
 use crate::share::Share;
 use crate::spending::borders;
 
-/// In so many parts of the time amounts are compared: as many as there can be without too many classes.
-const PARTS: [usize; 5] = [16, 8, 4, 2, 1];
+/// In so many parts of the time amounts are compared: as many as there can be without too many classes. In none,
+/// all are alike.
+const PARTS: [usize; 6] = [16, 8, 4, 2, 1, 0];
+/// Most characters of a row's label.
+const LABEL: usize = 60;
 /// Shares of a part's time that count as different.
 const SHARES: i64 = 8;
 
@@ -56,7 +59,7 @@ impl Alike {
     }
 
     fn width(&self) -> usize {
-        self.0.width.clamp(1, CELLS / self.most())
+        self.0.width.clamp(1, CELLS / 2 / self.most())
     }
 }
 
@@ -86,8 +89,8 @@ impl Asked for Alike {
         let metric = Metric::of(&self.0.metric)?;
         let borders = borders(stretch, self.width());
         let none = || {
-            let levels = PARTS.map(|parts| Classes {
-                most: if parts == 1 { usize::MAX } else { self.most() },
+            let levels = PARTS.map(|_| Classes {
+                most: self.most(),
                 of: Some(BTreeMap::new()),
             });
             (levels.to_vec(), Sum(0))
@@ -132,8 +135,14 @@ fn row(share: &Share, locations: &RankSet, cells: Vec<Sum>) -> Row {
     let (first, last) = (all().next().unwrap_or(0), all().last().unwrap_or(0));
     let count = locations.len() as usize;
     let ranks: RankSet = all().map(|at| share.placed(at).rank).collect();
+    let are_threads = all().any(|at| share.placed(at).thread > 0);
+    let label = match (count, are_threads) {
+        (1, _) => format!("rank {}", share.label(first)),
+        (_, false) => list_of_ranks(ranks.iter(), RANGES),
+        (_, true) => format!("{count} threads of {}", list_of_ranks(ranks.iter(), RANGES)),
+    };
     Row {
-        label: short(&list_of_ranks(ranks.iter(), RANGES)),
+        label: cut(&label, LABEL),
         first,
         last: if last - first + 1 == count {
             last

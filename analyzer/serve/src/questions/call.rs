@@ -85,8 +85,9 @@ fn started_by(report: &Report, call: &Value, wait: &Value) -> Value {
             && wait["pattern"] == found.name
             && call["at"] == json!([short(&place.file), place.line, short(&place.function)])
     };
-    let roots = report.bottlenecks.iter().filter(is_it);
-    let roots = roots.flat_map(|found| &found.root_causes);
+    // One line may have several findings, with other callers.
+    let found = report.bottlenecks.iter().find(is_it);
+    let roots = found.into_iter().flat_map(|found| &found.root_causes);
     let roots = roots.map(|root| json!([root.id, root.share]));
     roots.take(ROOTS).collect()
 }

@@ -16,7 +16,7 @@ use crate::share::Share;
 use crate::spending::borders;
 
 /// Most cells of a map: a byte each.
-pub const CELLS: usize = 1 << 16;
+pub const CELLS: usize = 3 << 14;
 /// Most rows: each has a label.
 pub const ROWS: usize = 256;
 

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, LOCATIONS, PARTS, seconds, short};
+use super::{Asked, LOCATIONS, PARTS, cut, seconds, short};
 use crate::index::{KeptWait, counts, kind};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, borders, calls as calls_of, read, times};
@@ -25,6 +25,8 @@ const CALLS: usize = 1200;
 const WAITS: usize = 200;
 /// Most samples that are told beside these calls, of all locations together.
 const SAMPLES: usize = 600;
+/// Most characters of where a sample was.
+const SAMPLED: usize = 60;
 
 /// A time line of some locations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -157,7 +159,7 @@ fn samples(
         found.clear();
     }
     found.sort_by_key(|(_, time)| *time);
-    let place = |path: u32| share.events().call_paths[path as usize].short();
+    let place = |path: u32| cut(&share.events().call_paths[path as usize].short(), SAMPLED);
     Ok(found
         .into_iter()
         .map(|(path, time)| (time, place(path)))

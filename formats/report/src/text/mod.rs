@@ -330,8 +330,14 @@ pub(crate) fn on_processors(report: &Report) -> Option<String> {
     let sums = report.sums();
     let ends = sums.startup_s.unwrap_or(0.0) + sums.shutdown_s.unwrap_or(0.0);
     let share = crate::percent(sums.processor_s?, sums.wall_s + ends);
-    if share > 100.0 - NOTABLE_OFF {
+    let is_known = report.locations.iter().all(|l| l.processor_s.is_some());
+    if share > 100.0 - NOTABLE_OFF || !is_known {
         return None;
+    }
+    let share = format!("{} of all time", percent(share));
+    // Those that are listed of many stand out by something else.
+    if !report.location_classes.is_empty() {
+        return Some(share);
     }
     let known = report.locations.iter();
     let known = known.filter_map(|l| Some((l.processor_s?, l.rank, l.thread)));
@@ -347,7 +353,7 @@ pub(crate) fn on_processors(report: &Report) -> Option<String> {
         true => who(least),
         false => format!("{} to {}", who(least), who(most)),
     };
-    Some(format!("{} of all time: {range}", percent(share)))
+    Some(format!("{share}: {range}"))
 }
 
 /// `12 345 678 instructions, 4 567 890 cycles in 3.21 s of computation`: what counters counted.
