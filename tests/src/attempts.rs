@@ -272,7 +272,10 @@ mod tests {
             watch.end(own.or(Some(used)));
             MET.get()
         };
-        assert!(met(Some(Duration::ZERO)).others > 0.3);
+        // Who is nice does not count as others.
+        // SAFETY: about this process.
+        let is_nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) } > 0;
+        assert!(is_nice || met(Some(Duration::ZERO)).others > 0.3);
         assert!(met(None).others < 0.3);
     }
 
