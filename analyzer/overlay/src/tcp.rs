@@ -21,8 +21,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::link::{Arrived, Link, Linked};
 
-/// Begins every connection. The last byte is the version of all that follows.
-const GREETING: [u8; 8] = *b"laggagt\x01";
+/// Begins every connection. The last byte is the version of what comes before the end's own version.
+const GREETING: [u8; 8] = *b"laggagt\x02";
+/// Bytes of the version of an end: all that follows depends on it.
+const VERSION: usize = 24;
 /// Bytes of a key, and of what is asked to be proved.
 const KEY: usize = 16;
 /// Longest time until a connection stands, and its ends have proved who they are.
@@ -376,6 +378,14 @@ impl Link for Peer {
     }
 }
 
+/// The version of this end, and spaces.
+fn version() -> [u8; VERSION] {
+    let mut bytes = [b' '; VERSION];
+    let own = env!("CARGO_PKG_VERSION").bytes();
+    bytes.iter_mut().zip(own).for_each(|(to, byte)| *to = byte);
+    bytes
+}
+
 fn random() -> Result<[u8; KEY]> {
     let mut bytes = [0; KEY];
     getrandom::fill(&mut bytes).map_err(|error| anyhow!("no random numbers: {error}"))?;
@@ -419,11 +429,21 @@ async fn prove(stream: &mut TcpStream, key: &[u8; KEY], own_end: End) -> Result<
     stream.set_nodelay(true)?;
     let own = random()?;
     stream.write_all(&GREETING).await?;
+    stream.write_all(&version()).await?;
     stream.write_all(&own).await?;
     let mut greeting = [0; GREETING.len()];
     stream.read_exact(&mut greeting).await?;
     if greeting != GREETING {
         bail!("it is no agent of this version of laggard");
+    }
+    let mut other = [0; VERSION];
+    stream.read_exact(&mut other).await?;
+    if other != version() {
+        let other = other.trim_ascii_end().escape_ascii();
+        bail!(
+            "it is laggard {other}, and this one {}",
+            env!("CARGO_PKG_VERSION")
+        );
     }
     let mut other = [0; KEY];
     stream.read_exact(&mut other).await?;
@@ -492,6 +512,32 @@ async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>
 mod tests {
     use super::*;
 
+    #[test]
+    fn another_version_is_told_apart() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = listen(IpAddr::from([127, 0, 0, 1])).unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap())
+                .await
+                .unwrap();
+            let (mut other, _) = listener.accept().await.unwrap();
+            let mut older = [b' '; VERSION];
+            older[..5].copy_from_slice(b"0.0.9");
+            other.write_all(&GREETING).await.unwrap();
+            other.write_all(&older).await.unwrap();
+            let hello = Hello::Is(1);
+            let told = introduce(stream, &[7; KEY], &hello).await.unwrap_err();
+            let told = told.to_string();
+            assert!(
+                told.starts_with("it is laggard 0.0.9, and this one"),
+                "{told}"
+            );
+        });
+    }
+
     /// Somebody without the key connects to two agents, and passes on what each of them says.
     #[test]
     fn what_one_agent_says_is_no_proof_to_another() {
@@ -509,7 +555,7 @@ mod tests {
                 let (stream, _) = listener.accept().await.unwrap();
                 agents.push(tokio::spawn(async move { accept(stream, &key).await }));
             }
-            for length in [GREETING.len() + KEY, 32] {
+            for length in [GREETING.len() + VERSION + KEY, 32] {
                 let mut said = [vec![0; length], vec![0; length]];
                 for (stream, said) in streams.iter_mut().zip(&mut said) {
                     stream.read_exact(said).await.unwrap();
