@@ -4,13 +4,14 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::net::TcpStream;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use laggard_tests::browser::Browser;
 use laggard_tests::process::Launched;
-use laggard_tests::product::Bench;
+use laggard_tests::product::{Bench, programs};
 use laggard_tests::served::{PATIENCE, client, first_line, hear, reply, start};
 use serde_json::{Value, json};
 
@@ -148,6 +149,29 @@ fn what_was_followed_is_what_is_there_in_the_end() {
         let mut client = self::client(&afterwards.address);
         assert_eq!(answers(&mut client), followed, "{agents} agents");
     }
+}
+
+/// A program that is not ours, from its start to its end.
+#[test]
+fn what_was_followed_of_lammps_is_what_is_there_in_the_end() {
+    let bench = Bench::beside("follow-lammps");
+    let input = fs::read_to_string(programs().join("real/melt.in")).expect("an input");
+    let longer = bench.path("melt.in");
+    fs::write(&longer, input.replace("run 100", "run 3000")).expect("an input");
+    let words = ["lmp", "-log", "none", "-in"].map(OsStr::new);
+    let words = [&words[..], &[longer.as_os_str()]].concat();
+    let mut command = bench.traced(RANKS, &words, "trace").command();
+    let program = Launched::new(command.stdout(Stdio::null()));
+    let running = Running {
+        file: bench.path("told"),
+        bench,
+        program,
+    };
+    let start = |bench: &Bench| {
+        let (server, address) = start(bench, &["-q", "--follow", "--agents", "2"]);
+        (Served { server, address }, Vec::new())
+    };
+    ends_as_it_was_followed(running, start, "LAMMPS");
 }
 
 /// The views go on where a trace is analysed no more.
@@ -323,6 +347,36 @@ fn hang_is_told(test: &str, options: &[&str]) {
     drop(running);
     let last = until(&mut client, |news| news["runs"] == false);
     assert!(has_one(&last), "{last}");
+}
+
+#[test]
+fn a_rank_that_is_killed_is_told_and_what_it_left_can_be_served() {
+    let mut running = Running::new("follow-killed", "dies");
+    let (served, mut client) = running.follow(&[]);
+    until(&mut client, |news| news["runs"] == true);
+    // The launcher would end all others at once.
+    let launcher = running.program.id() as i32;
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(launcher, libc::SIGSTOP) };
+    running.tell();
+    let is_told = |news: &Value| {
+        let text = news["text"].as_str().unwrap_or_default();
+        text.ends_with(" Killed, or ended before its recording did: rank 1.")
+    };
+    let news = std::panic::catch_unwind(AssertUnwindSafe(|| until(&mut client, is_told)));
+    // SAFETY: as before. It ends the others now.
+    unsafe { libc::kill(launcher, libc::SIGCONT) };
+    let news = news.unwrap_or_else(|told| std::panic::resume_unwind(told));
+    assert_eq!(news["runs"], true, "{news}");
+    assert!(!running.program.wait().expect("a child").success());
+    until(&mut client, |news| news["runs"] == false);
+    let followed = answers(&mut client);
+    drop(served);
+    // As a page that comes later finds it.
+    let (server, address) = start(&running.bench, &["-q"]);
+    let afterwards = Served { server, address };
+    let mut client = self::client(&afterwards.address);
+    assert_eq!(answers(&mut client), followed);
 }
 
 #[test]

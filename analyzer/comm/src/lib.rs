@@ -21,6 +21,7 @@ pub mod waiting;
 
 pub use family::Family;
 pub use filters::Filter;
+pub use liveness::is_gone;
 pub use mpi_job::MpiJob;
 pub use serial::Serial;
 pub use tree::{Members, Tree};

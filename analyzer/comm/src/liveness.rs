@@ -6,7 +6,7 @@
 //! the processor. It talks to no other process, so it works on every host and with every MPI. The
 //! agent pays one store for each call of MPI.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Watch {
             )
         };
         let lines = [line("was stopped"), line("made no progress")];
-        let status = std::ffi::CString::new(format!("/proc/{agent}/stat")).ok()?;
+        let status = CString::new(format!("/proc/{agent}/stat")).ok()?;
         // SAFETY: there is no other thread.
         match unsafe { libc::fork() } {
             -1 => None,
@@ -161,6 +161,19 @@ impl Idle {
     }
 }
 
+/// Whether there is no such process on this host, or one that has ended and whose parent has not looked yet.
+pub fn is_gone(process: u32) -> bool {
+    let Some(process) = i32::try_from(process).ok().filter(|&process| process > 0) else {
+        return false;
+    };
+    // SAFETY: asks whether a process is there; nothing is sent.
+    if unsafe { libc::kill(process, 0) } != 0 {
+        return std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+    }
+    let path = CString::new(format!("/proc/{process}/stat"));
+    path.is_ok_and(|path| matches!(state(&path), b'Z' | b'X'))
+}
+
 /// The state of a process: the letter after its name, which may contain brackets.
 fn state(path: &CStr) -> u8 {
     let mut text = [0u8; 512];
@@ -238,12 +251,23 @@ mod tests {
 
     #[test]
     fn a_process_is_seen() {
-        let path = std::ffi::CString::new(format!("/proc/{}/stat", std::process::id())).unwrap();
+        let path = CString::new(format!("/proc/{}/stat", std::process::id())).unwrap();
         assert!(state(&path).is_ascii_alphabetic());
         assert_eq!(state(c"/proc/0/stat"), 0);
         let before = used_ns(std::process::id() as libc::pid_t);
         while used_ns(std::process::id() as libc::pid_t) == before {
             std::hint::spin_loop();
         }
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_is_gone() {
+        assert!(!is_gone(std::process::id()) && !is_gone(0));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        while !is_gone(child.id()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.wait().unwrap();
+        assert!(is_gone(child.id()));
     }
 }

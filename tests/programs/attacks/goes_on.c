@@ -1,10 +1,11 @@
 /* Works in rounds until the file that its first argument names is there; then, as the second one
  * says, "ends", or ranks wait for each other ("hangs") or for one that computes ("computes") until the
- * first file is gone again. Of "hangs" nothing ends: it is killed. In "thread", another thread does that, and the
+ * first file is gone again. Of "hangs" nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another thread does that, and the
  * first one waits for it. When the file of a third argument
  * is there, the program resumes its recording by MPI_Pcontrol, and removes it. */
 #include "../common.h"
 #include <pthread.h>
+#include <signal.h>
 
 static const char *file;
 
@@ -72,6 +73,11 @@ int main(int argc, char **argv)
     }
     if (strcmp(scene, "hangs") == 0)
         circle();
+    if (strcmp(scene, "dies") == 0) {
+        if (rank == 1)
+            raise(SIGKILL);
+        MPI_Barrier(WORLD);
+    }
     if (strcmp(scene, "computes") == 0) {
         while (rank == 1 && is_there())
             pass_ms(10);

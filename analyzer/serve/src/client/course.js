@@ -6,8 +6,9 @@ import { nameOf, run, state } from "./state.js";
 import { amount, colourOf, moment, ticks } from "./units.js";
 
 const LEFT = 76;
+const TOP = 16;
 const BOTTOM = 20;
-const TALL = 90;
+const TALL = 98;
 const canvas = document.getElementById("course");
 const select = document.getElementById("curve");
 let shown = null;
@@ -51,17 +52,17 @@ function paint(pen, wide, tall) {
   const bottom = tall - BOTTOM;
   pen.fillStyle = style.getPropertyValue(`--${colourOf(shown, run)}`);
   rates.forEach((rate, part) => {
-    const high = most > 0 ? (rate / most) * (bottom - 8) : 0;
+    const high = most > 0 ? (rate / most) * (bottom - TOP) : 0;
     if (high > 0) pen.fillRect(LEFT + part * step, bottom - high, step + 0.5, high);
   });
   pen.fillStyle = style.color;
   pen.textAlign = "right";
   pen.textBaseline = "middle";
   const top = shown.unit === "s" ? String(Number(most.toPrecision(3))) : `${amount(most, shown.unit)}/s`;
-  pen.fillText(top, LEFT - 8, 10, LEFT - 10);
+  pen.fillText(top, LEFT - 8, TOP, LEFT - 10);
   pen.fillText("0", LEFT - 8, bottom, LEFT - 10);
   pen.textAlign = "left";
-  pen.fillText(nameOf(shown.metric), LEFT + 4, 8);
+  pen.fillText(nameOf(shown.metric), LEFT, 6);
   pen.textAlign = "center";
   const length = until_s - from_s;
   for (const tick of ticks(from_s, until_s, 8)) {

@@ -321,7 +321,7 @@ fn known(share: &Share, looks: &mut Looks) -> Known {
         if place.is_complete {
             continue;
         }
-        if place.host == here && is_gone(place.pid) {
+        if place.host == here && comm::is_gone(place.pid) {
             known.dead.push(place.rank);
         } else {
             known.running += 1;
@@ -329,16 +329,6 @@ fn known(share: &Share, looks: &mut Looks) -> Known {
     }
     known.dead.dedup();
     known
-}
-
-/// Whether there is no such process on this host.
-fn is_gone(pid: u32) -> bool {
-    let Ok(pid) = i32::try_from(pid) else {
-        return false;
-    };
-    // SAFETY: asks whether a process is there; nothing is sent.
-    let is_there = pid <= 0 || unsafe { libc::kill(pid, 0) } == 0;
-    !is_there && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
 impl Known {

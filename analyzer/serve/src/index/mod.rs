@@ -12,6 +12,7 @@ use laggard_engine::events::{Mark, TimeClass};
 
 pub use build::{Growing, build, counts, overlap, scaled};
 pub use file::kept;
+pub use packed::{pack, unpack};
 
 /// Calls between two checkpoints, as a rule.
 pub const CALLS: u64 = 256;

@@ -2,11 +2,10 @@
 
 use anyhow::{Result, bail};
 use laggard_overlay::Stop;
-use laggard_overlay::filters::First;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::path::without;
+use super::at_head::{AtHead, heard, made, told, without};
 use super::{Asked, LOCATIONS, seconds};
 use crate::share::Share;
 use crate::whole::Whole;
@@ -28,23 +27,17 @@ pub struct Messages {
 }
 
 impl Asked for Messages {
-    /// The answer, as JSON, at the head.
-    type Part = Option<First<String>>;
+    type Part = AtHead;
 
-    fn part(&self, share: &Share, stop: &Stop) -> Result<Self::Part> {
+    fn part(&self, share: &Share, stop: &Stop) -> Result<AtHead> {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
         if chosen.len() > LOCATIONS {
             bail!("messages are told among {LOCATIONS} locations at most");
         }
-        let all = match share
-            .whole()
-            .and_then(|whole| whole.map(Whole::messages).transpose())
-        {
-            Ok(None) => return Ok(None),
-            Ok(Some(None)) => return Ok(Some(without(""))),
-            Ok(Some(Some(all))) => all,
-            Err(why) => return Ok(Some(without(&format!("{why:#}")))),
+        let all = match made(share, Whole::messages) {
+            Ok(all) => all,
+            Err(without) => return Ok(without),
         };
         stop.check()?;
         let is_among = |at: u32| chosen.contains(&(at as usize));
@@ -52,7 +45,7 @@ impl Asked for Messages {
             .within(stretch)
             .filter(|message| is_among(message.from) && is_among(message.to))
             .take(MESSAGES + 1);
-        let told = among.map(|message| {
+        let messages = among.map(|message| {
             json!([
                 message.from,
                 message.sent - stretch.0,
@@ -61,24 +54,21 @@ impl Asked for Messages {
                 message.bytes
             ])
         });
-        let told: Vec<Value> = told.collect();
-        if told.len() > MESSAGES {
+        let messages: Vec<Value> = messages.collect();
+        if messages.len() > MESSAGES {
             let why = format!("more than {MESSAGES} messages: zoom in");
-            return Ok(Some(without(&why)));
+            return Ok(without(&why));
         }
         let answer = json!({
             "is_made": true,
             "from_s": seconds(stretch.0),
             "until_s": seconds(stretch.1),
-            "messages": told,
+            "messages": messages,
         });
-        Ok(Some(First(answer.to_string())))
+        Ok(told(&answer))
     }
 
-    fn answer(&self, _: &Share, part: Self::Part) -> Result<Value> {
-        match part {
-            Some(text) => Ok(serde_json::from_str(&text.0)?),
-            None => bail!("the head has the messages"),
-        }
+    fn answer(&self, _: &Share, part: AtHead) -> Result<Value> {
+        heard(part)
     }
 }

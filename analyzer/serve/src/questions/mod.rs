@@ -2,6 +2,7 @@
 //! up to the head, and the head makes the answer of them.
 
 mod alike;
+mod at_head;
 mod call;
 mod changes;
 mod course;

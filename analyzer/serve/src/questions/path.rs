@@ -4,11 +4,11 @@ use anyhow::{Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_overlay::Stop;
-use laggard_overlay::filters::First;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, LOCATIONS, PARTS, seconds, short};
+use super::at_head::{AtHead, heard, made, told};
+use super::{Asked, LOCATIONS, PARTS, seconds};
 use crate::index::overlap;
 use crate::share::Share;
 use crate::spending::{borders, within};
@@ -32,29 +32,18 @@ pub struct Path {
     pub width: usize,
 }
 
-/// An answer without what was asked for, yet or for a reason.
-pub fn without(why: &str) -> First<String> {
-    First(json!({"is_made": false, "why": short(why)}).to_string())
-}
-
 impl Asked for Path {
-    /// The answer, as JSON, at the head.
-    type Part = Option<First<String>>;
+    type Part = AtHead;
 
-    fn part(&self, share: &Share, stop: &Stop) -> Result<Self::Part> {
+    fn part(&self, share: &Share, stop: &Stop) -> Result<AtHead> {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let chosen = share.chosen(self.first, self.last)?;
         if chosen.len() > LOCATIONS {
             bail!("a critical path is told on {LOCATIONS} locations at most");
         }
-        let path = match share
-            .whole()
-            .and_then(|whole| whole.map(Whole::path).transpose())
-        {
-            Ok(None) => return Ok(None),
-            Ok(Some(None)) => return Ok(Some(without(""))),
-            Ok(Some(Some(path))) => path,
-            Err(why) => return Ok(Some(without(&format!("{why:#}")))),
+        let path = match made(share, Whole::path) {
+            Ok(path) => path,
+            Err(without) => return Ok(without),
         };
         stop.check()?;
         let seen = |at: usize| {
@@ -96,13 +85,10 @@ impl Asked for Path {
             "until_s": seconds(stretch.1),
             "lanes": lanes,
         });
-        Ok(Some(First(answer.to_string())))
+        Ok(told(&answer))
     }
 
-    fn answer(&self, _: &Share, part: Self::Part) -> Result<Value> {
-        match part {
-            Some(text) => Ok(serde_json::from_str(&text.0)?),
-            None => bail!("the head has the critical path"),
-        }
+    fn answer(&self, _: &Share, part: AtHead) -> Result<Value> {
+        heard(part)
     }
 }
