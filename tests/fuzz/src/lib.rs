@@ -42,6 +42,8 @@ pub enum Input {
     Records,
     /// A byte of options, then [packed](shape::pack) files.
     Directory,
+    /// Text in which numbers matter.
+    Numbers,
 }
 
 /// All targets.
@@ -101,6 +103,12 @@ pub const TARGETS: &[Target] = &[
         limit: 16 << 10,
     },
     Target {
+        name: "questions",
+        run: targets::questions,
+        input: Input::Numbers,
+        limit: 4 << 10,
+    },
+    Target {
         name: "symbols",
         run: targets::symbols,
         input: Input::Plain,
@@ -129,6 +137,8 @@ impl Target {
             Input::Records => Some(records::mutate(input, random)),
             Input::Location => mutate_location(input, random, scramble),
             Input::Directory => mutate_directory(input, random, scramble),
+            Input::Numbers if random.once_in(8) => None,
+            Input::Numbers => mutate_number(input, random),
         };
         match changed {
             Some(changed) if changed.len() <= limit => changed,
@@ -139,6 +149,38 @@ impl Target {
             }
         }
     }
+}
+
+/// Replaces a number of a text.
+fn mutate_number(input: &[u8], random: &mut Random) -> Option<Vec<u8>> {
+    const ODD: [&str; 12] = [
+        "0",
+        "1",
+        "-1",
+        "2",
+        "63",
+        "64",
+        "65",
+        "0.001",
+        "1e9",
+        "-1e300",
+        "4294967296",
+        "18446744073709551615",
+    ];
+    let is_part = |byte: &u8| byte.is_ascii_digit() || b".-+eE".contains(byte);
+    let begins =
+        (1..input.len()).filter(|&at| input[at].is_ascii_digit() && !is_part(&input[at - 1]));
+    let begins: Vec<usize> = begins.collect();
+    let begin = *begins.get(random.below(begins.len()))?;
+    let length = input[begin..]
+        .iter()
+        .take_while(|byte| is_part(byte))
+        .count();
+    let number = match random.once_in(3) {
+        true => random.below(1000).to_string(),
+        false => ODD[random.below(ODD.len())].to_owned(),
+    };
+    Some([&input[..begin], number.as_bytes(), &input[begin + length..]].concat())
 }
 
 fn mutate_location(

@@ -123,6 +123,11 @@ fn rules() {
 }
 
 #[test]
+fn questions() {
+    replay("questions", 10_000);
+}
+
+#[test]
 fn symbols() {
     replay("symbols", 2000);
 }

@@ -6,6 +6,7 @@ mod archive;
 mod exports;
 mod location;
 mod node;
+mod questions;
 mod symbols;
 mod texts;
 
@@ -15,6 +16,7 @@ pub use archive::archive;
 pub use exports::exports;
 pub use location::location;
 pub use node::node;
+pub use questions::questions;
 pub use symbols::symbols;
 pub use texts::{baseline, report, rules};
 
