@@ -31,6 +31,8 @@ pub enum Calls {
     Shmem,
     /// An OpenMP runtime that does nothing (`programs/runtime.c`), and mutexes.
     Threads,
+    /// An OpenMP runtime with a tools interface: LLVM's.
+    OpenMp,
 }
 
 impl Program {
@@ -57,11 +59,18 @@ impl Program {
         }
     }
 
+    const fn open_mp(name: &'static str, steps: u64) -> Program {
+        Program {
+            calls: Calls::OpenMp,
+            ..Program::new(name, 1, steps)
+        }
+    }
+
     /// The variants that see its calls.
     pub fn of_use<'v>(&self, variants: &'v [Variant]) -> &'v [Variant] {
-        match variants {
-            [rest @ .., Variant::EzTrace] if self.calls != Calls::Mpi => rest,
-            all => all,
+        match (variants, self.calls) {
+            ([rest @ .., Variant::EzTrace], Calls::Shmem | Calls::Threads) => rest,
+            (all, _) => all,
         }
     }
 }
@@ -69,8 +78,8 @@ impl Program {
 /// A program that computes most of the time.
 pub const COMPUTE: Program = Program::new("compute", 1, 1_000);
 
-/// Programs that make calls; calls are timed with the first twelve.
-pub const PROGRAMS: [Program; 14] = [
+/// Programs that make calls; calls are timed with the first thirteen.
+pub const PROGRAMS: [Program; 15] = [
     Program::new("send_null", 1, 2_000_000),
     Program::new("iprobe", 1, 1_000_000),
     Program::new("self", 1, 200_000),
@@ -84,14 +93,22 @@ pub const PROGRAMS: [Program; 14] = [
     Program::threads("region", 1_000_000),
     Program::threads("barrier", 100_000),
     Program::threads("mutex", 5_000_000),
+    Program::open_mp("omp_barrier", 100_000),
     Program::new("halo", 2, 50_000),
     Program::new("allreduce", 2, 50_000),
 ];
 
-/// The programs that can be built: the MPI library may lack OpenSHMEM.
+/// The programs that can be built: the MPI library may lack OpenSHMEM, and there may be no Clang.
 pub fn programs() -> impl Iterator<Item = Program> {
-    let has_shmem = process::is_installed("oshrun");
-    let can_be = move |program: &Program| has_shmem || program.calls != Calls::Shmem;
+    let (has_shmem, has_clang) = (
+        process::is_installed("oshrun"),
+        process::is_installed("clang"),
+    );
+    let can_be = move |program: &Program| match program.calls {
+        Calls::Shmem => has_shmem,
+        Calls::OpenMp => has_clang,
+        Calls::Mpi | Calls::Threads => true,
+    };
     PROGRAMS.into_iter().filter(can_be)
 }
 
@@ -178,6 +195,10 @@ impl Bench {
                 Calls::Shmem => {
                     compiler.arg("-loshmem");
                 }
+                Calls::OpenMp => {
+                    compiler.env("OMPI_CC", "clang").env("MPICH_CC", "clang");
+                    compiler.arg("-fopenmp");
+                }
                 Calls::Threads => {
                     let here = bench.directory.display();
                     compiler
@@ -233,12 +254,14 @@ impl Bench {
                 }
             }
             Variant::EzTrace => {
-                let module = if process::is_open_mpi() {
-                    "openmpi"
-                } else {
-                    "mpich"
-                };
-                command.args(["eztrace", "-t", module, "-o"]).arg(&trace);
+                let mut modules = String::from(match process::is_open_mpi() {
+                    true => "openmpi",
+                    false => "mpich",
+                });
+                if program.calls == Calls::OpenMp {
+                    modules += " ompt";
+                }
+                command.args(["eztrace", "-t", &modules, "-o"]).arg(&trace);
             }
         }
         command
