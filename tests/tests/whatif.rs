@@ -1,5 +1,6 @@
 //! Predictions of real programs, against runs of the same programs mended; and what is refused.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,7 @@ use std::process::Command;
 use laggard_generator::{Length, Program, Settings, generate};
 use laggard_tests::attempts::{Off, scale, until_undisturbed};
 use laggard_tests::process::{self, Outcome};
-use laggard_tests::product::{Bench, TIMEOUT};
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT};
 use laggard_whatif::JSON_SCHEMA;
 use serde_json::Value;
 
@@ -100,6 +101,90 @@ fn who_looks_for_a_message_has_it_as_soon_as_predicted() {
             true => Ok(()),
             false => Err(Off::from(format!(
                 "predicted {predicted}, told {told}, gained {gained}"
+            ))),
+        }
+    });
+}
+
+/// The report of `experiments/asleep.c`, the same for every number of agents.
+fn asleep(what: &str, ranks: u32) -> Value {
+    let bench = Bench::sharing(&format!("asleep-{what}"));
+    let program = bench.compile("experiments/asleep.c", &["-fopenmp"], &["-lpthread"]);
+    let words = [program.as_os_str(), OsStr::new(what)];
+    let run = bench
+        .traced(ranks, &words, "trace")
+        .env(PROCESSOR_TIME, "1");
+    run.run().expect_orderly().expect_success();
+    serde_json::from_str(&bench.analyze_all(&bench.path("trace"))).expect("JSON")
+}
+
+/// Whoever sleeps, and in what: who wakes up at once makes the run as much shorter. Ten times 50 ms, of which the first
+/// may be elsewhere.
+#[test]
+fn sleep_is_what_mending_it_gains() {
+    for (what, ranks, rank, threads, most) in [
+        ("startall", 2, "0", "", 0.85),
+        ("pipe", 2, "1", "", 0.85),
+        ("thread", 2, "1", "1-10", 0.85),
+        ("team", 2, "1", "", 0.85),
+        // What went down the line is over later than who started it.
+        ("neighbours", 4, "0", "", 0.75),
+    ] {
+        until_undisturbed(what, |_| {
+            let report = asleep(what, ranks);
+            let root = &report["root_causes"][0];
+            let [gain, cost] =
+                ["gain_s", "severity_s"].map(|key| root[key].as_f64().unwrap_or(0.0));
+            let set = root["thread_set"].as_str().unwrap_or_default();
+            let waited = report["location_sums"]["wait_s"].as_f64();
+            let waited = waited.unwrap_or_else(|| {
+                let all = report["locations"].as_array().into_iter().flatten();
+                all.filter_map(|one| one["wait_s"].as_f64()).sum()
+            });
+            let is_right = root["rank_set"] == rank && set == threads && cost > most * waited;
+            match is_right && (0.4..0.6).contains(&gain) {
+                true => Ok(()),
+                false => Err(Off::from(format!(
+                    "{what}: {waited} {}",
+                    report["root_causes"]
+                ))),
+            }
+        });
+    }
+}
+
+/// What is told of how long somebody was late is of the times that cost something.
+#[test]
+fn times_that_cost_nothing_are_not_in_the_mean() {
+    until_undisturbed("seldom", |_| {
+        let report = asleep("seldom", 2);
+        let root = &report["root_causes"][0];
+        let told = root["because"].as_str().unwrap_or_default();
+        let ms = told.split_whitespace().zip(told.split_whitespace().skip(1));
+        let ms = ms
+            .filter(|(_, unit)| unit.starts_with("ms"))
+            .map(|(number, _)| number);
+        let longest = ms.filter_map(|number| number.parse::<f64>().ok()).next();
+        match longest.is_some_and(|ms| (45.0..60.0).contains(&ms)) {
+            true => Ok(()),
+            false => Err(Off::from(format!("{root}"))),
+        }
+    });
+}
+
+/// Nobody knows what a process outside of the run did: no rank is blamed for it.
+#[test]
+fn who_waits_for_a_process_outside_of_the_run_waits_for_nobody_known() {
+    until_undisturbed("spawned", |_| {
+        let report = asleep("spawned", 2);
+        let lost = &report["metrics"]["partner_without_trace"]["total_s"];
+        let untraced = report["untraced_s"].as_f64().unwrap_or(0.0);
+        let is_right = lost.as_f64().is_some_and(|lost| lost > 0.4) && untraced > 0.4;
+        match is_right {
+            true => Ok(()),
+            false => Err(Off::from(format!(
+                "{untraced} {} {}",
+                report["metrics"], report["root_causes"]
             ))),
         }
     });

@@ -200,10 +200,23 @@ impl Effects {
         let part = OUTSIDE.iter().position(|part| part.name() == root.activity);
         let is_between = part.is_some() && root.until.is_some();
         if is_between || root.activity == "computation" {
-            let stretch = stretch(events, root)?;
+            let of_root = stretch(events, root)?;
+            // Who mends what the first thread of a team does mends it for all of the team: they are compared
+            // with all threads elsewhere.
+            if threads.is_none() && of_root.0.begins_part() {
+                let is_further = |at: usize| events.place(at).thread > 0;
+                let by_location = || ranks.iter().copied().enumerate();
+                let members = by_location().map(|(at, is_of)| is_of && is_further(at));
+                let team = by_location().map(|(at, is_of)| !is_of || is_further(at));
+                let (members, team) = (members.collect(), team.collect());
+                let stretch = stretch(events, root)?;
+                let share = self.shares.add_in_team(stretch, part, members, team);
+                self.shares.mend(share, mended);
+                effect.shared.push(share);
+            }
             let share = match threads {
-                Some(members) => self.shares.add_in_team(stretch, part, members, ranks),
-                None => self.shares.add_between(stretch, part, ranks),
+                Some(members) => self.shares.add_in_team(of_root, part, members, ranks),
+                None => self.shares.add_between(of_root, part, ranks),
             };
             self.shares.mend(share, mended);
             effect.shared.push(share);
@@ -252,7 +265,7 @@ impl Effects {
     }
 
     /// The scenarios that may change computation of a location between two calls.
-    pub fn of_gap(&self, location: usize, before: Site, after: Site) -> Marks {
+    pub fn of_gap(&self, location: usize, before: Option<Site>, after: Site) -> Marks {
         let changes = |effect: &&(usize, &Effect)| {
             let effect = effect.1;
             let mut faster = effect.faster.iter();

@@ -93,6 +93,8 @@ pub struct Lane<'e> {
     by_enter: Queue<Consumer>,
     /// Looks that found something: enter, and looking in vain before that waited, ns.
     pub found: Queue<(u64, i64)>,
+    /// When another thread of its rank started it, ns.
+    pub born: Option<i64>,
     /// The call before, and its recorded end.
     pub before: Option<Call>,
     pub since: i64,
@@ -169,7 +171,8 @@ impl<'e> Lane<'e> {
         start: Option<u64>,
         columns: usize,
     ) -> Lane<'e> {
-        let first = events.place(location).first_ns;
+        let place = events.place(location);
+        let first = place.first_ns;
         Lane {
             location: location as u32,
             reader: Reader::new(events, location),
@@ -184,6 +187,7 @@ impl<'e> Lane<'e> {
             by_number: Queue::new(),
             by_enter: Queue::new(),
             found: Queue::new(),
+            born: place.born_ns(),
             before: None,
             since: first,
             now: vec![first; columns],

@@ -58,7 +58,7 @@ pub struct Call {
     pub signature: u32,
     /// Parts of the time since the call before, see [`Operation::beside`].
     pub beside: [i64; OUTSIDE.len()],
-    /// Parts of the call itself, see [`Operation::off`].
+    /// Parts of the call itself, see [`Operation::off_its_work`].
     pub off: [i64; OUTSIDE.len()],
     pub kind: Kind,
 }
@@ -107,8 +107,12 @@ impl<'e> Reader<'e> {
     fn read_on(&mut self, goes_on: impl Fn(usize, i64) -> bool) {
         let (events, kinds, read) = (self.events, &mut self.kinds, &mut self.read);
         let mut first = None;
+        // The first part of a call tells of the time before all of it.
+        let mut beside = [0; OUTSIDE.len()];
         self.operations.read(|operation| {
             first.get_or_insert(operation.number);
+            let told = beside.iter_mut().zip(operation.beside);
+            told.for_each(|(sum, part)| *sum += part);
             if operation.has(flags::PART) || is_region(operation) {
                 return ControlFlow::Continue(());
             }
@@ -134,8 +138,8 @@ impl<'e> Reader<'e> {
                     false => operation.receive.peer,
                 },
                 signature,
-                beside: operation.beside,
-                off: operation.off,
+                beside: std::mem::take(&mut beside),
+                off: operation.off_its_work(),
                 kind,
             });
             match goes_on(read.len(), operation.leave) {

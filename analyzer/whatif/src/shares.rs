@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laggard_engine::events::{Events, OUTSIDE};
+use laggard_engine::events::{Events, NONE, OUTSIDE};
 use laggard_report::{SourceLocation, ratio};
 use laggard_trace::calls::{self, number};
 use rayon::prelude::*;
@@ -40,10 +40,10 @@ impl What {
     }
 
     /// Whether there may be any between these calls.
-    fn may_be(&self, before: Site, after: Site) -> bool {
+    fn may_be(&self, before: Option<Site>, after: Site) -> bool {
         match self {
             What::Place(place) => place.has_path(after.1) || place.has_regions(),
-            What::Between(begin, until, _) => begin.has(Some(before)) && until.has(Some(after)),
+            What::Between(begin, until, _) => begin.has(before) && until.has(Some(after)),
         }
     }
 }
@@ -178,7 +178,13 @@ impl Shares {
     }
 
     /// Whether computation of a location between these calls may change.
-    pub fn concerns(&self, share: usize, location: usize, before: Site, after: Site) -> bool {
+    pub fn concerns(
+        &self,
+        share: usize,
+        location: usize,
+        before: Option<Site>,
+        after: Site,
+    ) -> bool {
         let share = &self.0[share];
         share.members[location] && share.what.may_be(before, after)
     }
@@ -192,7 +198,7 @@ impl Shares {
     }
 
     /// The shares that may have computation between these calls.
-    fn marks(&self, before: Site, after: Site) -> Marks {
+    fn marks(&self, before: Option<Site>, after: Site) -> Marks {
         let shares = self.0.iter().enumerate();
         let found = shares.filter(|(_, share)| share.what.may_be(before, after));
         found.fold(0, |marks, (at, _)| marks | mark(at))
@@ -367,8 +373,8 @@ impl<'e> Ahead<'e> {
 struct Reading<'e> {
     reader: Reader<'e>,
     location: usize,
-    /// The end of the call before, and what it is.
-    before: Option<(i64, Call)>,
+    /// The end of the call before, and what it is; a further thread begins without one.
+    before: Option<(i64, Option<Call>)>,
     pairs: Pairs,
 }
 
@@ -377,7 +383,7 @@ impl<'e> Reading<'e> {
         Reading {
             reader: Reader::new(events, location),
             location,
-            before: None,
+            before: events.place(location).born_ns().map(|born| (born, None)),
             pairs: Pairs::default(),
         }
     }
@@ -386,13 +392,17 @@ impl<'e> Reading<'e> {
     fn add(&mut self, shares: &Shares, own: &mut [i64], counts: impl Fn(&Share) -> bool) -> bool {
         while let Some(call) = self.reader.next() {
             if let Some((from, before)) = &self.before {
-                let (first, last) = (before.kind.site, call.kind.site);
-                let of = (before.signature, call.signature);
+                let first = before.map(|before| before.kind.site);
+                let last = call.kind.site;
+                let of = (
+                    before.map_or(NONE, |before| before.signature),
+                    call.signature,
+                );
                 let marks = self.pairs.of(of, || shares.marks(first, last));
                 if marks != 0 {
                     let gap = Gap {
                         location: self.location,
-                        before: Some(first),
+                        before: first,
                         after: last,
                         from: *from,
                         to: call.enter,
@@ -405,7 +415,7 @@ impl<'e> Reading<'e> {
                     }
                 }
             }
-            self.before = Some((call.leave, call));
+            self.before = Some((call.leave, Some(call)));
             if call.kind.is_of_all {
                 return true;
             }
@@ -544,8 +554,13 @@ impl Sites {
 
     /// The same; where a thread's part in a region begins, on all threads of the team.
     fn or_of_team(mut self) -> Sites {
-        self.of_team = self.call.is_some_and(begins_part);
+        self.of_team = self.begins_part();
         self
+    }
+
+    /// Whether a thread's part in a region begins there.
+    pub fn begins_part(&self) -> bool {
+        self.call.is_some_and(begins_part)
     }
 
     pub fn has(&self, site: Option<Site>) -> bool {

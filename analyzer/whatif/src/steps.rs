@@ -1,5 +1,6 @@
 //! The steps of a replay: a call begins, and it ends.
 
+use laggard_engine::events::NONE;
 use laggard_trace::calls::Shape;
 
 use crate::columns::{RECORDED, UNCHANGED};
@@ -37,21 +38,28 @@ impl Sweep<'_> {
                 .iter_mut()
                 .for_each(|sum| *sum += length);
         }
-        // Nested calls overlap, and before the first one nothing computes.
+        // Nested calls overlap, and before the first one nothing computes but further threads.
+        let before = lane
+            .before
+            .map(|before| (Some(before.kind.site), before.signature));
+        let before = before.or(lane.born.map(|_| (None, NONE)));
         if length > 0
-            && let Some(before) = lane.before
+            && let Some((first, signature)) = before
         {
-            let (first, last) = (before.kind.site, call.kind.site);
+            let last = call.kind.site;
             let location = lane.location as usize;
-            let pair = (before.signature, call.signature);
+            let pair = (signature, call.signature);
             let find = || self.effects.of_gap(location, first, last);
             let marks = lane.pairs.of(pair, find);
             if marks != 0 {
+                let born = lane.born.filter(|_| first.is_none());
                 let gap = Gap {
                     location,
-                    before: Some(first),
+                    before: first,
                     after: last,
-                    from: lane.since,
+                    from: born.map_or(lane.since, |born| {
+                        born.clamp(lane.since, lane.since + length)
+                    }),
                     to: lane.since + length,
                     beside: call.beside,
                 };

@@ -492,6 +492,7 @@ fn the_largest_consumer_is_in_the_headline() {
     let largest = report.bottlenecks[0].clone();
     let mut nobodys = largest.clone();
     nobodys.name = "N x N completion".to_owned();
+    nobodys.pattern = "nxn_completion".to_owned();
     nobodys.causes.clear();
     nobodys.severity_s *= 2.0;
     assert!(!words(&report).contains("nobody was late"));
@@ -502,6 +503,13 @@ fn the_largest_consumer_is_in_the_headline() {
         "{text}"
     );
     assert!(!text.contains("without any waiting"), "{text}");
+    // What others did is not known of all patterns.
+    report.bottlenecks[0].pattern = "without_processor".to_owned();
+    let text = words(&report);
+    assert!(
+        text.contains("while nobody is known to have been late"),
+        "{text}"
+    );
     // The cost of calls is not a finding.
     let wall = report.sums().wall_s;
     let mut sums = report.sums();

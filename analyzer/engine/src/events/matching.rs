@@ -144,6 +144,10 @@ impl<'e> Matching<'e> {
         to: &mut dyn Joined,
     ) -> Result<()> {
         let channels = [&rank.messages.sends, &rank.messages.receives][direction];
+        // Who is outside of the run has no rank that could be told.
+        if channels.list[counted.channel as usize].key.1 < 0 {
+            return Ok(());
+        }
         let pair = self.pair(at, rank.recorded.rank, direction, channels, counted.channel);
         let call = CallOf::new(rank, &counted.end);
         let signature = call.signature;

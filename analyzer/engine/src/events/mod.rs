@@ -104,7 +104,7 @@ pub struct Place<'e> {
     pub host: &'e str,
     /// Process.
     pub pid: u32,
-    /// When its first call began, ns.
+    /// When its first call began, or another thread started it, ns.
     pub first_ns: i64,
     /// When its last call ended, ns.
     pub last_ns: i64,
@@ -112,6 +112,13 @@ pub struct Place<'e> {
     pub is_complete: bool,
     /// Records in the file, about as many as calls.
     pub records: u64,
+}
+
+impl Place<'_> {
+    /// When a further thread of its rank was started, as far as that is known; else when its first call began, ns.
+    pub fn born_ns(&self) -> Option<i64> {
+        (self.thread > 0).then_some(self.first_ns)
+    }
 }
 
 /// Sums of one call on one call path at one location. ns.

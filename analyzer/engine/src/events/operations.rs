@@ -10,6 +10,7 @@ use laggard_trace::{
 
 use super::Events;
 use super::among::Among;
+use crate::roots::activities::tells;
 use crate::stream::polling::{Look, Looks, LooksOf, looks};
 use crate::stream::rows::TimeClass;
 
@@ -210,6 +211,16 @@ impl Operation<'_> {
     /// Its name.
     pub fn name(&self) -> &'static str {
         calls::name(self.signature.operation)
+    }
+
+    /// The parts of [`off`](Self::off) that are causes of their own, ns: the rest is what such a call is for.
+    pub fn off_its_work(&self) -> [i64; OUTSIDE.len()] {
+        let told = tells((self.signature.operation, self.class), self.look.is_some());
+        let mut off = self.off;
+        off.iter_mut()
+            .zip(told)
+            .for_each(|(time, told)| *time *= i64::from(told));
+        off
     }
 
     /// Page faults in the time since the call before: without and with a device.

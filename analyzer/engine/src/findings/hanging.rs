@@ -219,7 +219,7 @@ fn requests(rank: &Rank, thread: &Thread) -> Wait {
         }
         _ => None,
     });
-    let Some((channel, n)) = found.next() else {
+    let Some((channel, n)) = found.next().filter(|(channel, _)| channel.key.1 >= 0) else {
         return Wait::Unknown;
     };
     let (_, peer, tag) = channel.key;

@@ -166,16 +166,8 @@ impl Places {
                 }
             }
             // Of a program without symbols, the tables for unwinding tell where functions begin.
-            if let Some((line, address)) = lines.first_mut()
-                && !line.has_source()
-                && let Some(Frames(FrameText::Native {
-                    path,
-                    build_id,
-                    offset,
-                })) = self.paths.get(&key).and_then(|frames| frames.first())
-            {
-                let start = self.symbols.function_start(path, build_id, *offset);
-                *address = start.unwrap_or(0);
+            if let Some((_, address)) = lines.first_mut().filter(|(line, _)| !line.has_source()) {
+                *address = self.begin_of_function(key);
             }
             let region = lines.iter().position(|(line, _)| line.is_outlined);
             lines.truncate(region.map_or(lines.len(), |at| at + 1));
@@ -274,6 +266,11 @@ impl Places {
         }
         let name = place.function.rsplit_once("+0x");
         let name = name.map_or(&*place.function, |(name, _)| name).to_owned();
+        (String::new(), name, self.begin_of_function(key))
+    }
+
+    /// Where the innermost function of a call path begins in its module; 0 if that is not known.
+    fn begin_of_function(&mut self, key: PathKey) -> u64 {
         let start = match self.paths.get(&key).and_then(|frames| frames.first()) {
             Some(Frames(FrameText::Native {
                 path,
@@ -282,7 +279,7 @@ impl Places {
             })) => self.symbols.function_start(path, build_id, *offset),
             _ => None,
         };
-        (String::new(), name, start.unwrap_or(0))
+        start.unwrap_or(0)
     }
 
     /// Who called the function at the place of a call path.

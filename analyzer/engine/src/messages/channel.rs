@@ -3,7 +3,7 @@
 //! The n-th send on a channel matches the n-th receive in posting order. Both ends count. An end is
 //! kept until the other side reports that it will not ask for it any more.
 
-use laggard_trace::{Signature, flags};
+use laggard_trace::{PEER_FOREIGN, Signature, flags};
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::{End, NONE};
@@ -175,7 +175,7 @@ impl Channels {
 
     /// The channel of a signature's send half, if it is a message.
     pub fn of_send(&mut self, signature: &Signature, agent_of: &[u32]) -> u32 {
-        if !signature.has(flags::SENDS) || signature.send.peer < 0 {
+        if !signature.has(flags::SENDS) || !is_somebody(signature.send.peer) {
             return NONE;
         }
         self.number(
@@ -187,7 +187,7 @@ impl Channels {
     /// The channel of a signature's receive half, if it is a message and definite.
     pub fn of_receive(&mut self, signature: &Signature, agent_of: &[u32]) -> u32 {
         let receive = signature.receive;
-        if !signature.has(flags::RECEIVES) || receive.peer < 0 || receive.tag < 0 {
+        if !signature.has(flags::RECEIVES) || !is_somebody(receive.peer) || receive.tag < 0 {
             return NONE;
         }
         self.number((signature.group, receive.peer, receive.tag), agent_of)
@@ -226,6 +226,12 @@ impl Channels {
             self.touched.push(number);
         }
     }
+}
+
+/// Whether a peer is one that a message comes from or goes to. Who is no rank of this run has no trace.
+#[inline]
+pub fn is_somebody(peer: i32) -> bool {
+    peer >= 0 || peer == PEER_FOREIGN
 }
 
 /// A counted end of a message.

@@ -5,6 +5,7 @@ use laggard_patterns::PatternId;
 use laggard_trace::{Event, OUTCOME_CANCELLED};
 
 use crate::basics::ends::NONE;
+use crate::messages::channel::is_somebody;
 use crate::messages::charges::Waiter;
 use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
@@ -190,7 +191,7 @@ impl Rank<'_> {
                     }
                     Outcome::AsPosted => self.messages.deferred.channel(slot).or_else(|| {
                         let (group, peer, tag) = self.messages.deferred.key(slot)?;
-                        (peer >= 0 && tag >= 0).then(|| {
+                        (is_somebody(peer) && tag >= 0).then(|| {
                             self.messages
                                 .receives
                                 .number((group, peer, tag), self.recorded.agent_of)

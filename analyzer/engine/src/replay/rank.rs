@@ -15,6 +15,7 @@ use crate::collectives::group::{GroupEntry, Part};
 use crate::collectives::own::Collectives;
 use crate::memory::epochs::target_of;
 use crate::memory::own::RemoteMemory;
+use crate::messages::channel::is_somebody;
 use crate::messages::charges::Waiter;
 use crate::messages::ends::Messages;
 use crate::messages::questions::Asker;
@@ -442,12 +443,12 @@ impl<'a> Rank<'a> {
         let mut channel = row.send_channel;
         if let Some((peer, tag)) = event.and_then(|e| e.send_endpoint) {
             let group = self.recorded.group_id(call);
-            channel = if peer < 0 {
-                NONE
-            } else {
-                self.messages
+            channel = match is_somebody(peer) {
+                true => self
+                    .messages
                     .sends
-                    .number((group, peer, tag), self.recorded.agent_of)
+                    .number((group, peer, tag), self.recorded.agent_of),
+                false => NONE,
             };
         }
         if channel == NONE {
@@ -595,7 +596,7 @@ impl<'a> Rank<'a> {
     }
 
     pub(crate) fn receive_channel(&mut self, call: &CallAt, peer: i32, tag: i32) -> u32 {
-        if peer < 0 || tag < 0 {
+        if !is_somebody(peer) || tag < 0 {
             return NONE;
         }
         let group = self.recorded.group_id(call);

@@ -123,18 +123,19 @@ fn more(kind: Kind, operation: &str, longer: &Longer) -> String {
         Kind::Kernel => "was in the kernel".to_owned(),
         _ => format!("was in {operation}"),
     };
-    let mean = |time: i64| duration(time as f64 / longer.count as f64 / 1e9);
-    let others = (longer.time - longer.more).max(0);
-    let times = longer.time as f64 / others as f64;
+    let (mean, more) = longer.means();
+    let others = (mean - more).max(0.0);
+    let times = mean / others;
+    let told = |time: f64| duration(time / 1e9);
     let than = match times {
         ..FEW_TIMES => format!("{:.1} % longer than", 100.0 * (times - 1.0)),
         ..MOST_TIMES => format!("{times:.1}x as long as"),
         _ => {
-            let time = mean(longer.time);
+            let time = told(mean);
             return format!("{did} for {time} in the mean, which those that waited did not");
         }
     };
-    let (time, others) = (mean(longer.time), mean(others));
+    let (time, others) = (told(mean), told(others));
     format!("{did} {than} those that waited, in the mean {time} instead of {others}")
 }
 

@@ -27,6 +27,8 @@ const MOST: usize = 100;
 const LEAST_PERCENT: f64 = 0.01;
 /// Ranks are named until they have this share of a root cause.
 const NEARLY_ALL: f64 = 0.9;
+/// And those with this share of what the last one of them has.
+const ALIKE: f64 = 0.8;
 /// Most functions that are listed for each.
 const FUNCTIONS: usize = 8;
 /// Most waiting calls that are listed for each.
@@ -84,13 +86,16 @@ impl Started {
         laggard_report::ratio(amount as f64, self.all as f64)
     }
 
-    /// The fewest ranks or threads with nearly all of it, and their parts.
+    /// The fewest ranks or threads with nearly all of it, and those with about as much as the last of these; and their
+    /// parts.
     fn most<'a>(&self, parts: &'a [(u32, u128)]) -> &'a [(u32, u128)] {
-        let mut sum = 0u128;
+        let (mut sum, mut last) = (0u128, 0u128);
         let few = parts.iter().take_while(|(_, amount)| {
-            let is_needed = (sum as f64) < NEARLY_ALL * self.all as f64;
+            if (sum as f64) < NEARLY_ALL * self.all as f64 {
+                last = *amount;
+            }
             sum += amount;
-            is_needed
+            *amount > 0 && *amount as f64 >= ALIKE * last as f64
         });
         &parts[..few.count()]
     }

@@ -276,11 +276,16 @@ impl Activities {
     #[inline]
     pub fn wholes(&self, times: &[(u32, i64)]) -> Wholes {
         let mut wholes = Wholes::default();
+        // Most is of the first.
+        let mut first = 0;
         for &(number, time) in times {
-            if let Compared::InWhole(whole) = self.compared[number as usize] {
-                wholes[usize::from(whole)] += time;
+            match self.compared[number as usize] {
+                Compared::InWhole(0) => first += time,
+                Compared::InWhole(whole) => wholes[usize::from(whole)] += time,
+                _ => {}
             }
         }
+        wholes[0] = first;
         wholes
     }
 
@@ -323,7 +328,9 @@ impl Activities {
             number,
             meets: row.is_some_and(meets),
             posts: row.is_some_and(|row| row.has(flags::POSTS)),
-            tells: row.map_or([false; INSIDE.len()], tells),
+            tells: row.map_or([false; INSIDE.len()], |row| {
+                tells((row.operation, row.class), row.looks)
+            }),
             is_plain: row.is_some_and(is_plain),
         };
         if self.of_call.len() <= at {
@@ -534,13 +541,13 @@ impl Shared {
     }
 }
 
-/// See [`OfCall::tells`].
-fn tells(row: &Row) -> [bool; INSIDE.len()] {
-    let call = calls::call(row.operation);
-    let waits = call.is_some_and(|call| call.is_threads()) || row.class == TimeClass::Io;
+/// See [`OfCall::tells`]; of a call by its number and class, and whether it only looks for something.
+pub fn tells((operation, class): (u16, TimeClass), looks: bool) -> [bool; INSIDE.len()] {
+    let call = calls::call(operation);
+    let waits = call.is_some_and(|call| call.is_threads()) || class == TimeClass::Io;
     let is_apart = call.is_none_or(|call| call.shape.is_apart());
     // Who looks and finds nothing waits for somebody, but never for a processor.
-    INSIDE.map(|kind| !is_apart && (kind == Kind::Preempted || !waits && !row.looks))
+    INSIDE.map(|kind| !is_apart && (kind == Kind::Preempted || !waits && !looks))
 }
 
 fn meets(row: &Row) -> bool {

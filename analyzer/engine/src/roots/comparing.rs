@@ -13,6 +13,9 @@ use crate::roots::sweep::Sweep;
 use crate::roots::walk::{Late, Times};
 use crate::wire::links::{Alike, Blame, Kept, Link, Source, Wait};
 
+/// Waits that one thread compares at a time.
+const TOGETHER: usize = 256;
+
 impl Sweep<'_> {
     /// Keeps the waits that were found; those without a late party end what is put on them.
     pub(super) fn keep_waits(&self, links: &[Link], told: &[(u32, u32)], kept: &mut Kept) {
@@ -44,10 +47,17 @@ impl Sweep<'_> {
     ) -> Vec<bool> {
         let walkers = &self.walkers;
         let functions = self.search.functions;
-        let compared = walkers
-            .par_iter()
-            .map_init(Other::default, |other, walker| {
-                let count = walker.blames.len();
+        // Mostly few locations are late: their waits are shared among threads.
+        let parts = walkers.iter().enumerate().flat_map(|(lane, walker)| {
+            let parts = walker.blames.chunks(TOGETHER);
+            parts.map(move |blames| (lane, blames))
+        });
+        let parts: Vec<_> = parts.collect();
+        let compared = parts
+            .into_par_iter()
+            .map_init(Other::default, |other, (lane, part)| {
+                let walker = &walkers[lane];
+                let count = part.len();
                 let mut blames: Vec<Blame> = Vec::with_capacity(count);
                 let mut excess = Excess::of_waits(count);
                 let mut alike: Vec<Alike> = Vec::with_capacity(count);
@@ -55,7 +65,7 @@ impl Sweep<'_> {
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
                 let (mut in_functions, mut in_counters) =
                     (InFunctions::default(), InCounters::default());
-                for (blame, times, alone) in &walker.blames {
+                for (blame, times, alone) in part {
                     other.clear();
                     let first = known.len();
                     for late in sources[blame.sources as usize] {
@@ -102,20 +112,22 @@ impl Sweep<'_> {
                     });
                 }
                 let beside = (in_functions, in_counters);
-                (blames, (excess, alike), (known, charged), beside)
+                let found = (excess, alike);
+                (lane, (blames, found, (known, charged), beside))
             });
         let compared: Vec<_> = compared.collect();
         let count = |of: fn(&Excess, &[Alike], &[Source]) -> usize| {
             let parts = compared.iter();
-            parts.map(|part| of(&part.1.0, &part.1.1, &part.2.0)).sum()
+            parts
+                .map(|(_, (_, (excess, alike), (known, _), _))| of(excess, alike, known))
+                .sum()
         };
         kept.more.reserve(count(|excess, _, _| excess.more.len()));
         kept.alike.reserve(count(|_, alike, _| alike.len()));
         kept.sources.reserve(count(|_, _, sources| sources.len()));
         let mut is_charged = vec![false; sources.len()];
-        for (walker, (blames, (excess, alike), (known, charged), beside)) in
-            self.walkers.iter_mut().zip(compared)
-        {
+        for (lane, (blames, (excess, alike), (known, charged), beside)) in compared {
+            let walker = &mut self.walkers[lane];
             let more = excess.more;
             for (more, &time) in more.iter().zip(&excess.times) {
                 walker.did_longer(more, time);

@@ -47,14 +47,41 @@ pub struct Longer {
     pub more: i64,
     /// Times that somebody was late because of it.
     pub count: u64,
+    /// Sums over these times of `time * more` and of `more * more`, ns^2: means that count each time by how much it cost.
+    pub time_by_more: u128,
+    pub more_by_more: u128,
 }
 
 impl Longer {
+    /// One of these times, ns.
+    pub fn once(time: i64, more: i64) -> Longer {
+        let product = |time: i64| (time.max(0) as u128) * (more.max(0) as u128);
+        Longer {
+            time,
+            more,
+            count: 1,
+            time_by_more: product(time),
+            more_by_more: product(more),
+        }
+    }
+
+    /// How long it was in the mean, and how much longer than with those that waited, ns. Each time counts by how much
+    /// longer it was: many that cost next to nothing say nothing of those that did.
+    pub fn means(&self) -> (f64, f64) {
+        let all = self.more.max(1) as f64;
+        (
+            self.time_by_more as f64 / all,
+            self.more_by_more as f64 / all,
+        )
+    }
+
     /// Adds another part.
     pub fn add(&mut self, other: &Longer) {
         self.time = self.time.saturating_add(other.time);
         self.more = self.more.saturating_add(other.more);
         self.count += other.count;
+        self.time_by_more = self.time_by_more.saturating_add(other.time_by_more);
+        self.more_by_more = self.more_by_more.saturating_add(other.more_by_more);
     }
 }
 

@@ -505,11 +505,7 @@ impl<'a> Walker<'a> {
         if self.longer.len() <= at {
             self.longer.resize(at + 1, Longer::default());
         }
-        self.longer[at].add(&Longer {
-            time,
-            more: more.time,
-            count: 1,
-        });
+        self.longer[at].add(&Longer::once(time, more.time));
     }
 
     /// Enter and leave of the open call, and its number.

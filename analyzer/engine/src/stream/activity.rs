@@ -265,6 +265,11 @@ pub fn before(
     activity.computation = (until - begins - activity.waiting - activity.io).max(0);
     let known = activity.computation + activity.waiting + activity.io;
     if !columns.off.is_empty() {
+        // Who sleeps between looks at something waits for it.
+        let looking = between_looks(columns, first..=position, since);
+        let looking = looking.min(activity.computation);
+        activity.waiting += looking;
+        activity.computation -= looking;
         let [blocked, preempted] = off(columns, first..=position, since);
         activity.blocked = blocked.min(activity.computation);
         activity.preempted = preempted.min(activity.computation - activity.blocked);
@@ -290,6 +295,27 @@ fn off(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> OffTimes 
         add_part(&mut sums, times.before, (left, columns.enter[at]), since);
     }
     sums
+}
+
+/// Time asleep after looks in vain, before these calls and after `since`, ns.
+fn between_looks(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> i64 {
+    let first = calls.start().saturating_sub(1);
+    let begin = columns.off.partition_point(|(at, _)| *at < first);
+    let looks = columns.off[begin..].iter();
+    let looks = looks.take_while(|(at, _)| at < calls.end());
+    looks
+        .map(|(at, times)| slept(columns, *at, times.after, since))
+        .sum()
+}
+
+/// The share after `since` of what a thread slept after a call, ns.
+fn slept(columns: &Columns, at: usize, after: i64, since: i64) -> i64 {
+    let Some(&next) = columns.enter.get(at + 1).filter(|_| after > 0) else {
+        return 0;
+    };
+    let mut slept = [0; 2];
+    add_part(&mut slept, [after, 0], (columns.leave[at], next), since);
+    slept[0]
 }
 
 /// Adds the share after `since` of times within this interval.
@@ -331,8 +357,9 @@ fn longest(
             off: [0; 2],
         };
         if let Ok(found) = columns.off.binary_search_by_key(&at, |(at, _)| *at) {
-            let times = columns.off[found].1.inside;
-            add_part(&mut other.off, times, (enter, leave), since);
+            let times = columns.off[found].1;
+            add_part(&mut other.off, times.inside, (enter, leave), since);
+            other.time += slept(columns, at, times.after, since);
         }
         Some(((row.operation, *path), other))
     });
@@ -480,6 +507,27 @@ mod tests {
             assert_eq!(off, (blocked, preempted), "{since}");
             let sum = activity.computation + activity.waiting + blocked + preempted;
             assert_eq!(sum, 80 - since);
+        }
+    }
+
+    #[test]
+    fn sleep_between_looks_is_waiting() {
+        let mut columns = columns(&[(10, 20, 3), (60, 70, 3), (80, 90, 1)]);
+        let after = |after| Off {
+            after,
+            ..Off::default()
+        };
+        columns.off = vec![(0, after(36)), (1, after(0))];
+        for (since, waiting, computation) in [(10, 56, 14), (40, 28, 12), (60, 10, 10)] {
+            let activity = at(&columns, 2, since);
+            let found = (activity.waiting, activity.computation);
+            assert_eq!(found, (waiting, computation), "{since}");
+            let named = activity.other.map(|other| other.time);
+            assert_eq!(
+                named,
+                Some(waiting - if since == 40 { 18 } else { 0 }),
+                "{since}"
+            );
         }
     }
 

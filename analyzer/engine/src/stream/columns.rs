@@ -24,6 +24,8 @@ pub struct Off {
     pub before: OffTimes,
     /// In it.
     pub inside: OffTimes,
+    /// Asleep after a look that found nothing, until the next call, ns.
+    pub after: i64,
 }
 
 /// Calls of a location, column by column. Times are ns of the global clock.
@@ -359,13 +361,14 @@ impl<'a> Stream<'a> {
         let event = event.clone();
         let (read, base) = decoder.state();
         let is_off = |beside: &Beside| beside.blocked | beside.preempted != 0;
-        if is_off(&event.beside) || is_off(&event.inside) {
+        if is_off(&event.beside) || is_off(&event.inside) || event.off.is_some() {
             let times = |beside: &Beside| {
                 [beside.blocked, beside.preempted].map(|ticks| self.length_ns(ticks))
             };
             let off = Off {
                 before: times(&event.beside),
                 inside: times(&event.inside),
+                after: event.off.map_or(0, |ticks| self.length_ns(ticks)),
             };
             columns.off.push((columns.enter.len(), off));
         }

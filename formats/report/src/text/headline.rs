@@ -306,17 +306,19 @@ fn of_nobody(report: &Report, waited: f64) -> Option<String> {
     let at = format!("{} at {}", most.operation, finding::place(&most.location));
     let all = report.metrics.get(&most.pattern);
     let all = all.filter(|all| all.total_s > MANY_PLACES * most.severity_s);
+    let is_known = most.pattern.ends_with("completion") || most.pattern == "omp_management";
+    let nobody = match is_known {
+        true => "while nobody was late",
+        false => "while nobody is known to have been late",
+    };
     let (lost, share, why) = match all {
         Some(all) => {
             let part = part_of(most.severity_s, all.total_s);
-            let why = format!(
-                "while nobody was late ({}), {part} of it in {at}",
-                most.name
-            );
+            let why = format!("{nobody} ({}), {part} of it in {at}", most.name);
             (all.total_s, all.percent, why)
         }
         None => {
-            let why = format!("in {at} while nobody was late ({})", most.name);
+            let why = format!("in {at} {nobody} ({})", most.name);
             (most.severity_s, most.percent, why)
         }
     };

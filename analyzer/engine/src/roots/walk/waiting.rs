@@ -31,13 +31,15 @@ impl Walker<'_> {
                     true => late.left,
                     false => i64::MAX,
                 };
+                // In a neighbourhood collective, too, nobody waits for what this one waits for after it came.
+                let is_met = late.is_met && row.is_none_or(|row| !is_of_neighbours(row));
                 let partner = self.partner(late.rank, late.thread);
                 let number = self.synced.number(partner);
                 self.partners.push(Met {
                     partner: number,
                     left,
                     later: 0,
-                    is_sent: !late.is_met,
+                    is_sent: !is_met,
                 });
                 if late.is_met {
                     self.left = self.left.min(late.left);
@@ -260,6 +262,11 @@ pub fn team(row: &Row) -> Option<u32> {
     let is_alike = row.is_meeting() || row.shape == Shape::OneToAll;
     let is_team = row.has(flags::COLLECTIVE) && row.group != NONE && is_alike;
     is_team.then_some(row.group)
+}
+
+/// Whether members of a collective wait for some of the others alone.
+fn is_of_neighbours(row: &Row) -> bool {
+    row.has(flags::COLLECTIVE) && row.shape == Shape::Neighbourhood
 }
 
 /// Whether a collective has a root.
