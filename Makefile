@@ -61,10 +61,11 @@ pictures: deps build
 	LAGGARD_PICTURES=analyzer/docs/pictures $(CARGO) test --release -p laggard-tests pictures::are_made_here
 
 # The end-to-end tests take turns and wait for ranks, which leaves much of the machine to all other steps. These get
-# no more than that.
+# no more than that. The shell of a recipe lets what it began in the background go on when it is interrupted.
 define ALL_STEPS
 $(CARGO) build --release --workspace --all-targets
-@$(STEP) "end-to-end tests" env $(TEST) --test end_to_end & tests=$$!; \
+@setsid $(STEP) "end-to-end tests" env $(TEST) --test end_to_end & tests=$$!; \
+	trap 'kill -- -$$tests 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
 	nice -n 19 chrt --idle 0 $(MAKE) --no-print-directory steps-beside >$(BUILT)/beside.log 2>&1 \
 		|| echo "the steps beside the end-to-end tests" >>$(FAILED); \
 	wait $$tests || echo "the end-to-end tests" >>$(FAILED); cat $(BUILT)/beside.log
@@ -83,6 +84,7 @@ define MPICH_TESTS
 $(STEP) "tests with MPICH" env LAGGARD_TEST_MPI=mpich $(TEST) \
 	--test end_to_end -- patterns:: attacks:: symbols:: regions:: operation_maps:: settings:: \
 	real_programs:: other_mpi:: baseline:: kill:: node_files:: soak:: per_rank:: clocks:: one_step:: \
+	threads::a_late threads::odd samples::a_cause off_processor::a_wait \
 	--skip _4 --skip _8 --skip near_miss
 endef
 

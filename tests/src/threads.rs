@@ -97,7 +97,7 @@ impl Run {
             let all = teams.iter().chain(more);
             all.fold(run, |run: Mpirun<'_>, (key, value)| run.env(key, *value))
         };
-        let plain = with(bench.plain(ranks, &words)).run().expect_orderly();
+        let plain = with(bench.plain(ranks, &words)).run().expect_success();
         let traced = with(bench.traced(ranks, &words, "trace")).run();
         assert_same(&plain, &traced.expect_orderly());
         let trace = bench.path("trace");

@@ -11,6 +11,8 @@ use laggard_generator::{Length, Program, Settings, generate};
 use laggard_tests::browser::Browser;
 use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT, reader};
+use laggard_tests::served::start;
+use laggard_tests::tour::settle;
 use serde_json::Value;
 
 /// Largest picture, bytes: pages with them should load at once, and the repository stay small.
@@ -109,6 +111,7 @@ fn drawn(bench: &Bench) -> BTreeMap<&'static str, Vec<u8>> {
         pictures.insert(name, browser.picture_of("svg", WIDTH));
     }
     pictures.insert("timeline", time_line(bench, &mut browser));
+    pictures.insert("browse", browsed(bench, &mut browser));
     pictures
 }
 
@@ -153,6 +156,25 @@ fn time_line(bench: &Bench, browser: &mut Browser) -> Vec<u8> {
     // Its input ends.
     drop(server.stdin.take());
     server.wait().expect("a server");
+    picture
+}
+
+/// `laggard serve`, where a finding has led to its worst call.
+fn browsed(bench: &Bench, browser: &mut Browser) -> Vec<u8> {
+    let report = bench.path("heat.json");
+    let report = report.to_str().expect("a name");
+    let (mut server, address) = start(bench, &["-q", "--report", report]);
+    browser.visit(&address);
+    settle(browser);
+    browser.value("document.querySelector('#findings tr[tabindex]').click()");
+    settle(browser);
+    browser.value("document.getElementById('out').click()");
+    settle(browser);
+    let views = ["heat-title", "line-title", "course-title"];
+    let views = views.map(|view| format!("section[aria-labelledby={view}]"));
+    let picture = browser.picture_of(&format!("header, nav, {}", views.join(", ")), WIDTH);
+    server.kill().expect("a child");
+    server.wait().expect("a child");
     picture
 }
 

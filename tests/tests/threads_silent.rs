@@ -246,10 +246,15 @@ fn what_is_too_much_is_counted() {
             found.map_or(0, |one| one["count"].as_u64().expect("a number"))
         };
         assert_eq!(count("regions_too_deep"), deep, "{anomalies:?}");
-        assert_eq!(report["run"]["locations"], 256, "{anomalies:?}");
+        // Threads that come at the same time may all have found room.
+        let locations = report["run"]["locations"].as_u64().expect("a number");
+        assert!(
+            (256..=272).contains(&locations),
+            "{locations} {anomalies:?}"
+        );
         // The first thread and those of regions are locations, too.
         let missed = count("waits_left_out");
-        assert!((45..=60).contains(&missed), "{missed}");
+        assert!((30..=60).contains(&missed), "{missed}");
         fs::remove_dir_all(bench.path("trace")).expect("the trace goes");
     }
 }

@@ -127,13 +127,13 @@ static void inside()
     }
 #pragma omp task
     {
-        int flag, value = 0;
+        int flag, value = 0, received = 1;
         MPI_Request request;
         MPI_Isend(&value, 1, MPI_INT, 0, 3, MPI_COMM_SELF, &request);
-        MPI_Recv(&value, 1, MPI_INT, 0, 3, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+        MPI_Recv(&received, 1, MPI_INT, 0, 3, MPI_COMM_SELF, MPI_STATUS_IGNORE);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         MPI_Iprobe(MPI_ANY_SOURCE, 4, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
-        sum += flag + 1;
+        sum += flag + 1 + received;
     }
 }
 
