@@ -129,9 +129,6 @@ impl Sweep<'_> {
         for (lane, (blames, (excess, alike), (known, charged), beside)) in compared {
             let walker = &mut self.walkers[lane];
             let more = excess.more;
-            for (more, &time) in more.iter().zip(&excess.times) {
-                walker.did_longer(more, time);
-            }
             for (at, sampled) in beside.0 {
                 walker.in_functions.entry(at).or_default().add(&sampled);
             }
@@ -140,10 +137,15 @@ impl Sweep<'_> {
                 is_charged[number as usize] = true;
             }
             kept.blames.reserve(blames.len());
-            let mut longer = &more[..];
+            let (mut longer, mut times) = (&more[..], &excess.times[..]);
             for blame in blames {
-                let own;
+                let (own, in_all);
                 (own, longer) = longer.split_at(blame.count as usize);
+                (in_all, times) = times.split_at(own.len());
+                let each = blame.share / i64::from(blame.waits.max(1));
+                for (more, &time) in own.iter().zip(in_all) {
+                    walker.did_longer(more, time, each);
+                }
                 let all: i64 = own.iter().map(|more| more.time).sum();
                 let all = all.saturating_add(blame.waited);
                 let is_over = blame.share > all.saturating_mul(blame.waits.into());

@@ -47,31 +47,37 @@ pub struct Longer {
     pub more: i64,
     /// Times that somebody was late because of it.
     pub count: u64,
-    /// Sums over these times of `time * more` and of `more * more`, ns^2: means that count each time by how much it cost.
-    pub time_by_more: u128,
-    pub more_by_more: u128,
+    /// Sums over these times of their weights, ns, and of `weight * time` and `weight * more`, ns^2: see
+    /// [`means`](Self::means).
+    pub weight: u128,
+    pub weighted_time: u128,
+    pub weighted_more: u128,
 }
 
 impl Longer {
-    /// One of these times, ns.
-    pub fn once(time: i64, more: i64) -> Longer {
-        let product = |time: i64| (time.max(0) as u128) * (more.max(0) as u128);
+    /// One of these times, before a wait of `share`, ns.
+    pub fn once(time: i64, more: i64, share: i64) -> Longer {
+        let of = |time: i64| time.max(0) as u128;
+        let cost = of(more.min(share));
+        let weight = cost * cost / of(more).max(1);
         Longer {
             time,
             more,
             count: 1,
-            time_by_more: product(time),
-            more_by_more: product(more),
+            weight,
+            weighted_time: weight * of(time),
+            weighted_more: weight * of(more),
         }
     }
 
-    /// How long it was in the mean, and how much longer than with those that waited, ns. Each time counts by how much
-    /// longer it was: many that cost next to nothing say nothing of those that did.
+    /// How long it was in the mean, and how much longer than with those that waited, ns. Each time counts by what it
+    /// cost, and by how much of it that was: many that cost next to nothing say nothing of those that did, nor does one
+    /// for somebody who was not met for long.
     pub fn means(&self) -> (f64, f64) {
-        let all = self.more.max(1) as f64;
+        let all = self.weight.max(1) as f64;
         (
-            self.time_by_more as f64 / all,
-            self.more_by_more as f64 / all,
+            self.weighted_time as f64 / all,
+            self.weighted_more as f64 / all,
         )
     }
 
@@ -80,8 +86,9 @@ impl Longer {
         self.time = self.time.saturating_add(other.time);
         self.more = self.more.saturating_add(other.more);
         self.count += other.count;
-        self.time_by_more = self.time_by_more.saturating_add(other.time_by_more);
-        self.more_by_more = self.more_by_more.saturating_add(other.more_by_more);
+        self.weight = self.weight.saturating_add(other.weight);
+        self.weighted_time = self.weighted_time.saturating_add(other.weighted_time);
+        self.weighted_more = self.weighted_more.saturating_add(other.weighted_more);
     }
 }
 

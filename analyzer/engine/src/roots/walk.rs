@@ -499,13 +499,13 @@ impl<'a> Walker<'a> {
         stop
     }
 
-    /// Others waited because it did this longer than they, of so much `time` in all, ns.
-    pub fn did_longer(&mut self, more: &More, time: i64) {
+    /// Others waited for `share` ns each because it did this longer than they, of so much `time` in all, ns.
+    pub fn did_longer(&mut self, more: &More, time: i64, share: i64) {
         let at = more.activity as usize;
         if self.longer.len() <= at {
             self.longer.resize(at + 1, Longer::default());
         }
-        self.longer[at].add(&Longer::once(time, more.time));
+        self.longer[at].add(&Longer::once(time, more.time, share));
     }
 
     /// Enter and leave of the open call, and its number.
