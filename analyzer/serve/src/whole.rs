@@ -13,7 +13,7 @@ use laggard_overlay::{Stop, Stopped};
 use crate::messages::Messages;
 
 /// Sizes of the largest traces that are read as a whole, bytes. Messages are kept in memory. The critical path takes 24 bytes
-/// there each time it goes on with another location, and 32 in a temporary file for each wait; it is found at 60 to 150 MB a second.
+/// there each time it goes on with another location, and 32 in a temporary file for each wait; it is found at 60 MB a second.
 const LARGEST_OF_MESSAGES: u64 = 1 << 30;
 const LARGEST_OF_PATH: u64 = 16 << 30;
 /// What takes longer to make is answered once somebody asks again.
