@@ -87,6 +87,21 @@ static HELD: Counts = Counts::new();
 /// make thousands, each of which has a file.
 const MOST_LOCATIONS: u32 = 256;
 
+/// How many threads became locations by locks, or are about to: those that come at the same time do not find
+/// the same room, however long it takes to make their files.
+static ADMITTED: AtomicU32 = AtomicU32::new(0);
+
+/// Room for one more location.
+fn is_admitted() -> bool {
+    let one_more = |admitted| has_room(admitted).then_some(admitted + 1);
+    let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+    ADMITTED.fetch_update(set, fetch, one_more).is_ok()
+}
+
+fn has_room(admitted: u32) -> bool {
+    admitted.max(thread::locations()) < MOST_LOCATIONS
+}
+
 /// Threads that were there before the recording, by the system's number, but for the first one: the
 /// MPI library's own. Those that find no place count as the program's.
 static EARLY: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
@@ -114,10 +129,14 @@ fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
     }
     if own.is_null() {
         let is_safe = || posix::is_safe(site.sp, &thread::stack());
-        if is_early() || thread::locations() >= MOST_LOCATIONS || !is_safe() {
+        if is_early() || !is_safe() || !is_admitted() {
             return None;
         }
-        return Waiter::begin(site);
+        let waiter = Waiter::begin(site);
+        if waiter.is_none() {
+            ADMITTED.fetch_sub(1, Ordering::Relaxed);
+        }
+        return waiter;
     }
     // SAFETY: states live as long as their threads.
     let state = unsafe { &*own };
@@ -137,7 +156,7 @@ fn is_early() -> bool {
 fn is_beyond() -> bool {
     // SAFETY: the slot belongs to this thread.
     let is_none = unsafe { *slot() }.is_null();
-    is_none && !is_early() && thread::locations() >= MOST_LOCATIONS
+    is_none && !is_early() && !has_room(ADMITTED.load(Ordering::Relaxed))
 }
 
 /// The calling thread becomes a location, if that is safe: another one waits for it.

@@ -9,6 +9,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -121,9 +122,12 @@ static void cancelled(void)
     REQUIRE(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
 }
 
+static atomic_int is_held;
+
 static void *hold_and_end(void *mutex)
 {
     pthread_mutex_lock(mutex);
+    is_held = 1;
     pass_ms(5);
     return NULL;
 }
@@ -148,7 +152,8 @@ static void kinds(void)
     pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&mutex, &kind);
     REQUIRE(pthread_create(&thread, NULL, hold_and_end, &mutex) == 0);
-    pass_ms(2);
+    while (!is_held)
+        pass_ms(1);
     REQUIRE(pthread_mutex_lock(&mutex) == EOWNERDEAD && errno == 77);
     REQUIRE(pthread_mutex_consistent(&mutex) == 0 && pthread_mutex_unlock(&mutex) == 0);
     pthread_join(thread, NULL);
@@ -182,17 +187,26 @@ static void shared_with_a_child(void)
 static long calls_in_tasks(void)
 {
     int mine[4], theirs[4] = {0};
+    MPI_Request sent[4];
     long count = 0;
+    /* Ranks may run tasks in any order: none that waits keeps one that sends from being run. */
 #pragma omp parallel num_threads(2)
+    {
 #pragma omp single
-    for (int n = 0; n < 4; n++) {
+        for (int n = 0; n < 4; n++) {
 #pragma omp task firstprivate(n)
-        {
-            mine[n] = 10 * rank + n;
-            MPI_Sendrecv(&mine[n], 1, MPI_INT, 1 - rank, n, &theirs[n], 1, MPI_INT, 1 - rank, n, WORLD,
-                         MPI_STATUS_IGNORE);
+            {
+                mine[n] = 10 * rank + n;
+                MPI_Isend(&mine[n], 1, MPI_INT, 1 - rank, n, WORLD, &sent[n]);
+            }
+        }
+#pragma omp single
+        for (int n = 0; n < 4; n++) {
+#pragma omp task firstprivate(n)
+            MPI_Recv(&theirs[n], 1, MPI_INT, 1 - rank, n, WORLD, MPI_STATUS_IGNORE);
         }
     }
+    MPI_Waitall(4, sent, MPI_STATUSES_IGNORE);
     for (int n = 0; n < 4; n++) {
         REQUIRE(theirs[n] == 10 * (1 - rank) + n);
         count += theirs[n];
