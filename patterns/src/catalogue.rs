@@ -159,6 +159,7 @@ patterns! {
     65 WithoutProcessor = unexplained::WITHOUT_PROCESSOR;
     66 WaitForTasks = threads::WAIT_FOR_TASKS;
     67 WaitAtOrdered = threads::WAIT_AT_ORDERED;
+    68 WaitForMember = group::WAIT_FOR_MEMBER;
 }
 
 impl PatternId {
@@ -183,6 +184,7 @@ impl PatternId {
             WaitAtNxn => "nxn",
             LateBroadcast => "one_to_n",
             EarlyReduce | LateReduceContribution => "n_to_one",
+            WaitForMember => "rooted",
             EarlyScan => "scan",
             LatePost | EarlyWait | LateComplete | WaitAtFence | EarlyFence | LockContention => {
                 "one_sided"
@@ -297,8 +299,8 @@ pub fn of_shape(shape: Shape) -> &'static [PatternId] {
         Shape::Barrier => &[WaitAtBarrier, BarrierCompletion],
         Shape::PeBarrier => &[WaitAtShmemBarrier, BarrierCompletion],
         Shape::AllToAll | Shape::Neighbourhood => &[WaitAtNxn, NxnCompletion],
-        Shape::OneToAll => &[LateBroadcast],
-        Shape::AllToOne => &[EarlyReduce, LateReduceContribution],
+        Shape::OneToAll => &[LateBroadcast, WaitForMember],
+        Shape::AllToOne => &[EarlyReduce, LateReduceContribution, WaitForMember],
         Shape::Prefix => &[EarlyScan],
         Shape::Management => &[WaitAtCommManagement],
         Shape::WindowCreate => &[WaitAtWindowCreate],

@@ -8,11 +8,14 @@
 mod collective;
 mod synchronisation;
 
-pub use collective::{early_reduce, early_scan, late_broadcast, late_reduce_contribution};
+pub use collective::{
+    early_reduce, early_scan, late_broadcast, late_reduce_contribution, wait_for_member,
+};
 pub use synchronisation::{completion, until_first_out, wait_before_last};
 
 pub(crate) use collective::{
-    EARLY_REDUCE, EARLY_SCAN, LATE_BROADCAST, LATE_REDUCE_CONTRIBUTION, NXN_COMPLETION, WAIT_AT_NXN,
+    EARLY_REDUCE, EARLY_SCAN, LATE_BROADCAST, LATE_REDUCE_CONTRIBUTION, NXN_COMPLETION,
+    WAIT_AT_NXN, WAIT_FOR_MEMBER,
 };
 pub(crate) use synchronisation::{
     BARRIER_COMPLETION, INIT_COMPLETION, WAIT_AT_BARRIER, WAIT_AT_COLLECTIVE_IO,

@@ -99,6 +99,7 @@ programs! {
     root_cause_fortran: "root_cause_fortran.f90";
     root_cause_innocent: "root_cause_innocent.c";
     root_cause_io: "root_cause_io.c";
+    root_cause_member: "root_cause_member.c";
     root_cause_nonblocking: "root_cause_nonblocking.c";
     root_cause_polled: "root_cause_polled.c";
     root_cause_posix_io: "root_cause_posix_io.c";
@@ -134,6 +135,8 @@ programs! {
     wait_at_nxn_near_miss: "wait_at_nxn_near_miss.c";
     wait_at_shmem_barrier: "wait_at_shmem_barrier.c";
     wait_at_shmem_barrier_near_miss: "wait_at_shmem_barrier_near_miss.c";
+    wait_for_member: "wait_for_member.c";
+    wait_for_member_near_miss: "wait_for_member_near_miss.c";
     wait_for_progress: "wait_for_progress.c";
     wait_for_progress_collective: "wait_for_progress_collective.c";
     wait_for_progress_messages: "wait_for_progress_messages.c";

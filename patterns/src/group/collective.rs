@@ -87,6 +87,23 @@ pub(crate) static EARLY_SCAN: Pattern = Pattern {
     part: Part::Begin,
 };
 
+pub(crate) static WAIT_FOR_MEMBER: Pattern = Pattern {
+    id: "wait_for_member",
+    parent: "group_comm",
+    name: "Wait for a member",
+    summary: "Ranks could not go on in an operation with a root before others took or passed on data.",
+    description: "In a broadcast, scatter, reduce or gather most ranks need nothing of most others. But the library \
+        cannot hand over large data before who takes it is there, and data may go by a tree, through ranks that \
+        come late. So members of a gather wait for a late root, the root of a broadcast for late members, and ranks \
+        inside of a tree for both. The trace does not tell who passes data to whom: charged are those who \
+        entered while the call lasted, and only what the call took longer than it should.",
+    condition: "the call took longer than it should, and others of whom it needs no data entered while it lasted",
+    severity: "min(last enter of these, leave - usual duration) - (enter + what other patterns charge). \
+        If data goes to one, its enter counts first, then that of the others",
+    unit: Unit::Seconds,
+    part: Part::Within,
+};
+
 /// Late broadcast: `min(enter(root), leave) - enter`, ns. Only for a member that is not the root
 /// and gets data, which the caller checks.
 #[inline]
@@ -105,6 +122,15 @@ pub fn early_reduce(root: Interval, earliest_other: i64) -> i64 {
 #[inline]
 pub fn late_reduce_contribution(root: Interval, latest_other: i64, early_reduce: i64) -> i64 {
     root.clip(root.before(latest_other).saturating_sub(early_reduce))
+}
+
+/// Wait for a member: `min(last, leave - usual) - from`, ns, where other patterns charge the time until
+/// `from`. `last` is the latest enter of the others that came before `own` ended, `usual` what such a
+/// call takes when nobody is late, ns.
+#[inline]
+pub fn wait_for_member(own: Interval, from: i64, last: i64, usual: i64) -> i64 {
+    let until = own.leave.saturating_sub(usual.max(0)).min(last);
+    own.clip(until.saturating_sub(from.max(own.enter)))
 }
 
 /// Early scan: `min(latest enter of lower ranks, leave) - enter`, ns.
@@ -146,6 +172,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_data_takes_is_no_wait_for_a_member() {
+        let own = Interval::new(10, 100);
+        assert_eq!(wait_for_member(own, 10, 60, 20), 50);
+        // Another wait came before.
+        assert_eq!(wait_for_member(own, 40, 60, 20), 20);
+        assert_eq!(wait_for_member(own, 70, 60, 20), 0);
+        // Somebody came while the data was under way.
+        assert_eq!(wait_for_member(own, 10, 60, 85), 5);
+        assert_eq!(wait_for_member(own, 10, 60, 95), 0);
+        // Others came after it had left.
+        assert_eq!(wait_for_member(own, 10, i64::MIN, 20), 0);
+    }
+
+    #[test]
     fn scan_waits_for_lower_ranks_only() {
         assert_eq!(early_scan(Interval::new(10, 100), 60), 50);
         // Rank 0 has no lower ranks.
@@ -158,7 +198,8 @@ mod tests {
             let own = Interval::new(enter, leave);
             let early = early_reduce(own, first);
             let late = late_reduce_contribution(own, last, early);
-            for severity in [late_broadcast(own, first), early, late, early_scan(own, last)] {
+            let held = wait_for_member(own, first, last, early);
+            for severity in [late_broadcast(own, first), early, late, early_scan(own, last), held] {
                 prop_assert!((0..=own.duration()).contains(&severity));
             }
             prop_assert!(early.checked_add(late).is_some_and(|sum| sum <= own.duration()) || last < first);

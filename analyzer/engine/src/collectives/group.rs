@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use laggard_trace::PEER_ROOT;
 use laggard_trace::calls::{self, NUMBERS, Shape};
 use rustc_hash::FxHashMap;
 
@@ -14,6 +13,7 @@ use crate::collectives::late::{Whole, arrange, is_shared, keep_latest, keeps_mem
 use crate::collectives::own::Collectives;
 use crate::collectives::topology::Topology;
 use crate::messages::charges::Waiter;
+use crate::stream::roles::Part;
 use crate::stream::rows::Row;
 use crate::wire::parcels::{Detail, Fold, Member, Party, Told};
 
@@ -21,29 +21,6 @@ use crate::wire::parcels::{Detail, Fold, Member, Party, Told};
 pub fn owner(group: u64, n: u64, agents: usize) -> usize {
     let mixed = (group ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     ((mixed >> 32) as usize) % agents
-}
-
-/// A member's part in a collective. A member that neither waits nor is awaited moves no data and is
-/// only counted, for example beside the root in its group of an intercommunicator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// It needs something from others.
-    pub waits: bool,
-    /// Others need something from it.
-    pub is_awaited: bool,
-}
-
-impl Part {
-    /// The part of a rank. `has_bytes`: it moves data itself. `root` is as in the trace.
-    pub fn new(shape: Shape, root: i32, has_bytes: bool, rank: u32) -> Part {
-        let is_root = root == PEER_ROOT || root == rank as i32;
-        let (waits, is_awaited) = match shape {
-            Shape::OneToAll => (!is_root && has_bytes, is_root),
-            Shape::AllToOne => (is_root && has_bytes, !is_root && has_bytes),
-            _ => (true, true),
-        };
-        Part { waits, is_awaited }
-    }
 }
 
 /// One collective. Holds this agent's members, and all members once it is settled.
@@ -157,15 +134,22 @@ impl Groups {
     ) {
         let group = entry.group as usize;
         let (local, is_here) = (self.groups[group].local, self.is_here(entry.group));
-        let is_shared = self.shares && entry.part.is_awaited && is_shared(row.shape);
+        let is_kept = match row.shape.is_rooted() {
+            true => entry.part.is_held,
+            false => entry.part.is_awaited && is_shared(row.shape),
+        };
         let Some(instance) = self.lines[group].instance(entry.n) else {
             return;
         };
         instance.fold.add(entry, rank, row.operation);
         if keeps_members(row.shape) {
             instance.members.push(own.member(rank, entry));
-        } else if is_shared {
-            keep_latest(&mut instance.members, own.member(rank, entry));
+        } else if is_kept && self.shares {
+            // The root that the others have data for is named, however early it came.
+            let is_apart = row.shape == Shape::AllToOne && entry.part.waits;
+            let mut member = own.member(rank, entry);
+            member.is_apart = u32::from(is_apart);
+            keep_latest(&mut instance.members, member);
         }
         *instance.interested.get_mut() += u32::from(entry.asks);
         if is_here && instance.fold.count == local {
@@ -330,6 +314,7 @@ impl Default for Fold {
             expected: 0,
             wanted: 0,
             members: 0,
+            held: 0,
         }
     }
 }
@@ -347,7 +332,9 @@ impl Fold {
         self.complete = self.complete.max(known);
         self.computed = self.computed.max(entry.computed);
         self.first_leave = self.first_leave.min(entry.leave);
-        if entry.part.waits {
+        let is_held = entry.asks && !entry.part.waits;
+        self.held += u32::from(is_held);
+        if entry.part.waits || is_held {
             self.first_enter = self.first_enter.min(entry.enter);
         }
         if entry.part.is_awaited {
@@ -357,6 +344,7 @@ impl Fold {
 
     fn join(&mut self, other: &Fold) {
         self.count += other.count;
+        self.held += other.held;
         self.operation = self.operation.min(other.operation);
         self.complete = self.complete.max(other.complete);
         self.computed = self.computed.max(other.computed);

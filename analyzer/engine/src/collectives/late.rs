@@ -35,6 +35,7 @@ pub fn is_shared(shape: Shape) -> bool {
         Shape::Barrier
             | Shape::PeBarrier
             | Shape::AllToAll
+            | Shape::OneToAll
             | Shape::AllToOne
             | Shape::Management
             | Shape::WindowCreate
@@ -45,9 +46,9 @@ pub fn is_shared(shape: Shape) -> bool {
     )
 }
 
-/// Adds a member if it is one of the latest, before all transfers that precede a fence.
+/// Adds a member if it is one of the latest, before those that are apart from these.
 pub fn keep_latest(latest: &mut Vec<Member>, member: Member) {
-    if member.is_transfer != 0 {
+    if member.is_apart != 0 {
         return latest.push(member);
     }
     let entries = entries(latest);
@@ -61,9 +62,9 @@ pub fn keep_latest(latest: &mut Vec<Member>, member: Member) {
     }
 }
 
-/// The number of members that entered; transfers before a fence follow.
+/// The number of the latest members; those that are apart follow.
 fn entries(members: &[Member]) -> usize {
-    let first = members.iter().position(|m| m.is_transfer != 0);
+    let first = members.iter().position(|m| m.is_apart != 0);
     first.unwrap_or(members.len())
 }
 
@@ -132,6 +133,15 @@ impl<'m> Whole<'m> {
         !self.transfers().is_empty()
     }
 
+    /// The root, if it moves data and late members share the blame.
+    pub fn root(&self) -> Option<&'m Party> {
+        match self.fold.shape() {
+            Shape::OneToAll => Some(&self.fold.last).filter(|_| self.fold.is_anybody_awaited()),
+            Shape::AllToOne => self.transfers().first().map(|member| &member.party),
+            _ => None,
+        }
+    }
+
     /// The member `local_rank` and its position, if single members matter.
     pub fn member(&self, local_rank: u32) -> Option<(usize, &'m Member)> {
         let at = self
@@ -145,6 +155,13 @@ impl<'m> Whole<'m> {
     pub fn awaited_by(&self, at: usize) -> Option<&'m Party> {
         let last = self.members.get(self.members[at].late as usize)?;
         Some(&last.party)
+    }
+
+    /// The latest of all members that came after a moment and before another, ns.
+    pub fn latest_until(&self, from: i64, until: i64) -> Latest {
+        let mut latest = self.latest(from);
+        latest.retain(|party| party.enter <= until);
+        latest
     }
 
     /// The latest of all members that came after a moment, ns.
@@ -198,8 +215,13 @@ impl<'m> Whole<'m> {
                 transfers.chain(latest).chain([fold.last]).collect()
             }
             _ if !fold.is_anybody_awaited() => Vec::new(),
+            Shape::OneToAll if fold.held == 0 => vec![fold.last],
             shape if is_shared(shape) && !self.members.is_empty() => {
-                self.latest(fold.first_enter).into_vec()
+                let root = self.root().copied();
+                self.latest(fold.first_enter)
+                    .into_iter()
+                    .chain(root)
+                    .collect()
             }
             Shape::AllToOne => vec![fold.first, fold.last],
             _ => vec![fold.last],
@@ -334,7 +356,7 @@ mod tests {
     #[test]
     fn the_latest_are_kept() {
         let mut latest = vec![Member {
-            is_transfer: 1,
+            is_apart: 1,
             ..Member::default()
         }];
         for party in parties(&[5, 1, 9, 3, 8, 2, 7, 6, 4, 10]) {
@@ -344,7 +366,7 @@ mod tests {
             };
             keep_latest(&mut latest, member);
         }
-        assert_eq!(latest.pop().map(|last| last.is_transfer), Some(1));
+        assert_eq!(latest.pop().map(|last| last.is_apart), Some(1));
         let mut enters: Vec<i64> = latest.iter().map(|m| m.party.enter).collect();
         enters.sort_unstable();
         assert_eq!(enters, [2, 3, 4, 5, 6, 7, 8, 9, 10]);

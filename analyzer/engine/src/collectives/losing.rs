@@ -81,21 +81,28 @@ pub fn losses(
             }
             return;
         }
+        Shape::AllToOne if !waiter.waits => {
+            return member.lose_held(waiter, own.enter);
+        }
         Shape::AllToOne if fold.is_anybody_awaited() => {
             let early = group::early_reduce(own, fold.first.enter);
             let rest = group::late_reduce_contribution(own, last, early);
             // Until the first one comes, all are missing.
-            match whole.members.is_empty() {
-                true => member.lose(PatternId::EarlyReduce, early, Some(&fold.first)),
-                false => member.lose_shared(PatternId::EarlyReduce, early, own.enter),
+            match whole.shares {
+                true => member.lose_shared(PatternId::EarlyReduce, early, own.enter),
+                false => member.lose(PatternId::EarlyReduce, early, Some(&fold.first)),
             }
             let from = own.enter + early;
             return member.lose_shared(PatternId::LateReduceContribution, rest, from);
         }
         Shape::OneToAll => {
             // Only the root is awaited.
-            let severity = group::late_broadcast(own, last);
-            return member.lose(PatternId::LateBroadcast, severity, Some(&fold.last));
+            let late = match waiter.waits {
+                true => group::late_broadcast(own, last),
+                false => 0,
+            };
+            member.lose(PatternId::LateBroadcast, late, Some(&fold.last));
+            return member.lose_held(waiter, own.enter.saturating_add(late));
         }
         Shape::Management => PatternId::WaitAtCommManagement,
         Shape::WindowCreate => PatternId::WaitAtWindowCreate,
@@ -149,7 +156,11 @@ impl<F: FnMut(Loss)> Losing<'_, F> {
         if severity > 0 {
             (self.found)(Loss {
                 whom,
-                left: self.whole.fold.first_leave,
+                left: match pattern {
+                    // The two of them met, not all.
+                    PatternId::WaitForMember => i64::MAX,
+                    _ => self.whole.fold.first_leave,
+                },
                 ..Loss::sure(pattern, severity, None)
             });
         }
@@ -169,6 +180,25 @@ impl<F: FnMut(Loss)> Losing<'_, F> {
             true => whole.latest(from),
             false => Latest::new(),
         });
+    }
+
+    /// What others held up of whom it needs nothing, from one moment on, ns: the root first, then the others.
+    fn lose_held(&mut self, waiter: &Waiter, from: i64) {
+        let own = Interval::new(waiter.enter, waiter.leave);
+        let (whole, pattern) = (self.whole, PatternId::WaitForMember);
+        if !whole.shares {
+            return;
+        }
+        let mut held = |from: i64, late: Latest| {
+            let last = late.last().map_or(i64::MIN, |party| party.enter);
+            let severity = group::wait_for_member(own, from, last, waiter.usual);
+            self.lose_to_late(pattern, severity, from, || late);
+            from.max(last)
+        };
+        let root = whole.root().copied();
+        let root = root.filter(|root| (from + 1..=own.leave).contains(&root.enter));
+        let from = held(from, root.into_iter().collect());
+        held(from, whole.latest_until(from, own.leave));
     }
 
     /// A wait for late members, from one moment on, ns; if none of them is known, for the last one.

@@ -61,7 +61,7 @@ impl Collectives {
             asks: u32::from(entry.asks),
             late: NONE,
             through: i64::MAX,
-            is_transfer: 0,
+            is_apart: 0,
         }
     }
 }

@@ -211,11 +211,26 @@ impl Kinds {
     /// fastest of its kind, times the ratio from which on a call is slow. The fastest may itself
     /// have waited, if it took longer than on a slow network.
     pub fn cost(&self, entry: &Entry, baseline: &dyn Baseline, settings: &Settings) -> (f64, f64) {
+        let (expected, ratio) = self.expected(entry, baseline, settings);
+        (expected * ratio, entry.on_a_slow_network())
+    }
+
+    /// What a call of the entry takes that waits for nobody.
+    pub fn usual(&self, entry: &Entry, baseline: &dyn Baseline, settings: &Settings) -> Usual {
+        let (expected, ratio) = self.expected(entry, baseline, settings);
+        Usual {
+            expected: expected as i64,
+            slow: (expected * ratio) as i64,
+        }
+    }
+
+    /// See [`Kinds::cost`], without the ratio, and the ratio.
+    fn expected(&self, entry: &Entry, baseline: &dyn Baseline, settings: &Settings) -> (f64, f64) {
         let name = calls::name(entry.operation);
         let (bytes, slow) = (entry.bytes_per_call(), entry.on_a_slow_network());
         let by_table = baseline.lookup_within(name, bytes, entry.members, entry.span);
-        let cost = match by_table {
-            Some(seconds) => (seconds * 1e9).max(1.0) * settings.baseline_ratio,
+        match by_table {
+            Some(seconds) => ((seconds * 1e9).max(1.0), settings.baseline_ratio),
             None => {
                 let fastest = self.of(entry).0.max(1) as f64;
                 // Transfers are compared only with their own kind, see `Usual::of`.
@@ -224,10 +239,9 @@ impl Kinds {
                     Some(GenericType::OneSidedPut | GenericType::OneSidedGet) => fastest,
                     _ => fastest.min(slow),
                 };
-                fastest * settings.deviation_ratio
+                (fastest, settings.deviation_ratio)
             }
-        };
-        (cost, slow)
+        }
     }
 
     /// The fastest and the slowest call of the entry's kind, ns.

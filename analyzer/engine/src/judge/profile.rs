@@ -410,6 +410,8 @@ pub struct Verdicts {
     pub entries: FxHashMap<(u16, u32), Verdict>,
     /// Usual durations of one-sided transfers, by signature.
     pub transfers: FxHashMap<u32, Usual>,
+    /// Usual durations of collectives with a root, by operation and call path id.
+    pub rooted: FxHashMap<(u16, u32), Usual>,
 }
 
 /// Profiles of all locations of this agent, with their `clocks`; `stopped` is when the run's
@@ -443,7 +445,12 @@ pub fn detect(
         let mut verdicts = Verdicts::default();
         for (path, entry) in &location.entries {
             let verdict = judge(entry, share, settings, baseline, kinds);
-            verdicts.entries.insert((entry.operation, *path), verdict);
+            let key = (entry.operation, *path);
+            verdicts.entries.insert(key, verdict);
+            if calls::call(entry.operation).is_some_and(|call| call.shape.is_rooted()) {
+                let usual = kinds.usual(entry, baseline, settings);
+                verdicts.rooted.insert(key, usual);
+            }
             let key = location
                 .paths
                 .get(*path as usize)

@@ -149,7 +149,7 @@ impl Epochs {
             asks: 0,
             late: NONE,
             through: i64::MAX,
-            is_transfer: 1,
+            is_apart: 1,
         })
     }
 }

@@ -619,6 +619,10 @@ pub struct Waiter {
     pub call: u32,
     /// Whether it has a question, or the completion is only counted.
     pub asks: bool,
+    /// Whether it needs something from others.
+    pub waits: bool,
+    /// What such a call takes when nobody is late, ns; of a collective with a root that blocks.
+    pub usual: i64,
 }
 
 impl Waiter {

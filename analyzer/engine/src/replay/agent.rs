@@ -713,7 +713,8 @@ fn charge_collectives(rank: &mut Rank, groups: &Groups, hosts: Hosts) {
         let row = &threads[thread].rows[waiter.collective as usize];
         let charged = &mut charged[thread];
         let is_settled = groups.charged(waiter, |instance| {
-            if let Some(last) = instance.needed(row) {
+            // Who needs nothing of others may leave before they come.
+            if let Some(last) = instance.needed(row).filter(|_| waiter.waits) {
                 if last.enter > waiter.leave {
                     let by = last.enter - waiter.leave;
                     calls.violations.collectives.note(by);

@@ -168,6 +168,9 @@ impl Rank<'_> {
                     posted: true,
                     call: asked,
                     asks: call.asks,
+                    waits: true,
+                    // The call may have waited for other requests.
+                    usual: i64::MAX,
                 });
             }
             // Who a looked-for transfer waited for is not searched.

@@ -106,7 +106,13 @@ pub fn ranks<'a>(
                 let lists = lists(&locations[at]);
                 let stream = Stream::new(&locations[at], clocks[at].clone());
                 let number = locations[at].header.thread;
-                let usual = verdicts[at].transfers.clone();
+                let mut usual = verdicts[at].transfers.clone();
+                let signatures = (0..).zip(locations[at].definitions.signatures());
+                let rooted = signatures.filter_map(|(id, signature)| {
+                    let key = (signature.operation, signature.call_path);
+                    Some((id, *verdicts[at].rooted.get(&key)?))
+                });
+                usual.extend(rooted);
                 Thread::new(number, stream, rows, lists, paths, usual)
             });
             let rank = locations[first].header.rank;

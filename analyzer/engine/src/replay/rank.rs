@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::{End, NONE};
 use crate::basics::in_order::InOrder;
 use crate::clock::ClockMap;
-use crate::collectives::group::{GroupEntry, Part};
+use crate::collectives::group::GroupEntry;
 use crate::collectives::own::Collectives;
 use crate::memory::epochs::target_of;
 use crate::memory::own::RemoteMemory;
@@ -25,9 +25,9 @@ use crate::stream::call::CallAt;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Episode;
 use crate::stream::recorded::Recorded;
-use crate::stream::roles::{Among, Memory, Role};
+use crate::stream::roles::{Among, Memory, Part, Role};
 use crate::stream::rows::{Row, Step};
-use crate::stream::thread::{Posted, Thread};
+use crate::stream::thread::{Posted, Thread, Usual};
 use crate::threads::Threads;
 use crate::waits::log::{Ended, Log, ShortLog};
 use crate::wire::parcels::Detail;
@@ -546,6 +546,15 @@ impl<'a> Rank<'a> {
         if row.shape == Shape::Finalize {
             self.among.finish(self.recorded.rank, call);
         }
+        let thread = &self.recorded.threads[call.thread as usize];
+        let usual = match part.is_held && call.asks && !posts {
+            true => thread.usual.get(&call.signature),
+            false => None,
+        };
+        // A member that needs nothing of others asks only if its call was slow.
+        let is_slow = |usual: &Usual| call.leave - call.enter >= usual.slow;
+        let asks = part.waits && (posts || call.asks) || usual.is_some_and(is_slow);
+        let usual = usual.map_or(i64::MAX, |usual| usual.expected);
         let is_fence = row.shape == Shape::Fence;
         let n = self.collectives.begin(row.own_group);
         if is_fence {
@@ -568,7 +577,7 @@ impl<'a> Rank<'a> {
                     .computed_before(call.number),
                 _ => 0,
             },
-            asks: part.waits && (posts || call.asks),
+            asks,
         });
         if posts {
             return Posted::Group {
@@ -578,7 +587,7 @@ impl<'a> Rank<'a> {
                 waits: part.waits,
             };
         }
-        if part.waits && call.asks {
+        if asks {
             self.messages.asker.waiters.push(Waiter {
                 group: row.group,
                 n,
@@ -590,6 +599,8 @@ impl<'a> Rank<'a> {
                 posted: false,
                 call: NONE,
                 asks: true,
+                waits: part.waits,
+                usual,
             });
         }
         Posted::Done

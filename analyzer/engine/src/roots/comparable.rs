@@ -21,7 +21,7 @@ pub(super) fn is_wait(pattern: u16, row: &Row) -> bool {
     let is_one_of = |calls: [u16; 2]| calls.contains(&row.operation);
     match pattern {
         None => false,
-        Some(pattern) if pattern.is_polled() => false,
+        Some(pattern) if pattern.is_polled() || pattern == PatternId::WaitForMember => false,
         Some(pattern) if pattern.is_about_group() => is_met(row),
         Some(pattern) => match pattern.class() {
             "late_sender" => !is_one_of(PROBES),

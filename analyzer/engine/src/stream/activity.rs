@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::basics::intern::PathKey;
 use crate::stream::columns::{Columns, LOOK_BACK, OffTimes};
+use crate::stream::polling::SPOTS;
 use crate::stream::rows::{Row, TimeClass};
 
 /// Parts of a waiting interval by activity of the late party. ns.
@@ -266,7 +267,7 @@ pub fn before(
     let known = activity.computation + activity.waiting + activity.io;
     if !columns.off.is_empty() {
         // Who sleeps between looks at something waits for it.
-        let looking = between_looks(columns, first..=position, since);
+        let looking = between_looks((columns, rows, paths), first..=position, since);
         let looking = looking.min(activity.computation);
         activity.waiting += looking;
         activity.computation -= looking;
@@ -297,25 +298,49 @@ fn off(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> OffTimes 
     sums
 }
 
-/// Time asleep after looks in vain, before these calls and after `since`, ns.
-fn between_looks(columns: &Columns, calls: RangeInclusive<usize>, since: i64) -> i64 {
+/// The calls of a slab, and the rows and call paths of their signatures.
+type Calls<'c> = (&'c Columns, &'c [Row], &'c [PathKey]);
+
+/// Time asleep between looks in vain, before these calls and after `since`, ns.
+fn between_looks(all: Calls, calls: RangeInclusive<usize>, since: i64) -> i64 {
+    let columns = all.0;
     let first = calls.start().saturating_sub(1);
     let begin = columns.off.partition_point(|(at, _)| *at < first);
     let looks = columns.off[begin..].iter();
     let looks = looks.take_while(|(at, _)| at < calls.end());
     looks
-        .map(|(at, times)| slept(columns, *at, times.after, since))
+        .map(|(at, times)| slept(all, *at, times.after, since))
         .sum()
 }
 
-/// The share after `since` of what a thread slept after a call, ns.
-fn slept(columns: &Columns, at: usize, after: i64, since: i64) -> i64 {
+/// The share after `since` of what a thread slept after a look until it looked there again, ns.
+fn slept(all: Calls, at: usize, after: i64, since: i64) -> i64 {
+    let columns = all.0;
     let Some(&next) = columns.enter.get(at + 1).filter(|_| after > 0) else {
         return 0;
     };
+    if !is_looked_at_again(all, at + 1) {
+        return 0;
+    }
     let mut slept = [0; 2];
     add_part(&mut slept, [after, 0], (columns.leave[at], next), since);
     slept[0]
+}
+
+/// Whether this call is a look where one of the last looks before it was, too. Who sleeps before the first look
+/// at something does not sleep between looks at it.
+fn is_looked_at_again((columns, rows, paths): Calls, at: usize) -> bool {
+    let spot = |at: usize| {
+        let signature = columns.signature[at] as usize;
+        let row = rows.get(signature).filter(|row| row.looks)?;
+        Some((row.operation, *paths.get(signature)?))
+    };
+    let Some(own) = spot(at) else {
+        return false;
+    };
+    let before = (at.saturating_sub(SPOTS)..at).rev().map(spot);
+    let mut looks = before.take_while(Option::is_some);
+    looks.any(|other| other == Some(own))
 }
 
 /// Adds the share after `since` of times within this interval.
@@ -359,7 +384,7 @@ fn longest(
         if let Ok(found) = columns.off.binary_search_by_key(&at, |(at, _)| *at) {
             let times = columns.off[found].1;
             add_part(&mut other.off, times.inside, (enter, leave), since);
-            other.time += slept(columns, at, times.after, since);
+            other.time += slept((columns, rows, paths), at, times.after, since);
         }
         Some(((row.operation, *path), other))
     });
@@ -443,7 +468,10 @@ mod tests {
             Row::UNDEFINED,
             row(1, TimeClass::Communication),
             row(2, TimeClass::Io),
-            row(3, TimeClass::Synchronization),
+            Row {
+                looks: true,
+                ..row(3, TimeClass::Synchronization)
+            },
             row(1, TimeClass::Communication),
         ]
     }
@@ -528,6 +556,19 @@ mod tests {
                 Some(waiting - if since == 40 { 18 } else { 0 }),
                 "{since}"
             );
+        }
+    }
+
+    #[test]
+    fn sleep_after_a_look_at_something_else_is_none_between_looks() {
+        let after = |after| Off {
+            after,
+            ..Off::default()
+        };
+        for (next, computation) in [(3, 10), (1, 50)] {
+            let mut columns = columns(&[(10, 20, 3), (60, 70, next), (80, 90, 1)]);
+            columns.off = vec![(0, after(40))];
+            assert_eq!(at(&columns, 2, 10).computation, computation, "{next}");
         }
     }
 

@@ -25,7 +25,7 @@ const CALLS: u64 = 10;
 /// taken as one, in which looks are spread evenly.
 const STRETCHES: usize = 16;
 /// Most spots of a loop of looks that are told apart.
-const SPOTS: usize = 4;
+pub const SPOTS: usize = 4;
 
 /// What the looks of a signature have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
-//! Roles of calls in one-sided communication: in epochs on windows, and in symmetric memory.
+//! Roles of calls: in epochs on windows, in symmetric memory, among threads, and in collectives.
 
-use laggard_trace::calls::{Call, GenericType, call, number};
+use laggard_trace::PEER_ROOT;
+use laggard_trace::calls::{Call, GenericType, Shape, call, number};
 
 /// Role of a call in epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +161,34 @@ impl Memory {
             GenericType::Lock => Memory::Locks,
             GenericType::Unlock => Memory::Unlocks,
             _ => Memory::Nothing,
+        }
+    }
+}
+/// A member's part in a collective. A member that neither waits nor is awaited moves no data and is
+/// only counted, for example beside the root in its group of an intercommunicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// It needs something from others.
+    pub waits: bool,
+    /// Others need something from it.
+    pub is_awaited: bool,
+    /// It moves data in a collective with a root: others may hold it up of whom it needs nothing.
+    pub is_held: bool,
+}
+
+impl Part {
+    /// The part of a rank. `has_bytes`: it moves data itself. `root` is as in the trace.
+    pub fn new(shape: Shape, root: i32, has_bytes: bool, rank: u32) -> Part {
+        let is_root = root == PEER_ROOT || root == rank as i32;
+        let (waits, is_awaited) = match shape {
+            Shape::OneToAll => (!is_root && has_bytes, is_root),
+            Shape::AllToOne => (is_root && has_bytes, !is_root && has_bytes),
+            _ => (true, true),
+        };
+        Part {
+            waits,
+            is_awaited,
+            is_held: shape.is_rooted() && has_bytes,
         }
     }
 }

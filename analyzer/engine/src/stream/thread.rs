@@ -38,7 +38,7 @@ pub struct Thread<'a> {
     pub undefined: u64,
     /// Its calls by signature.
     pub counted: Counted,
-    /// Usual durations of one-sided transfers, by signature.
+    /// Usual durations of one-sided transfers and of collectives with a root, by signature.
     pub(crate) usual: FxHashMap<u32, Usual>,
 }
 /// A request under way.
@@ -190,10 +190,10 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// Usual duration of transfers of one signature, ns.
+/// Usual duration of one-sided transfers, or collectives with a root, of one signature, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usual {
-    /// Expected duration without competitors.
+    /// Expected duration without competitors, or when nobody is late.
     pub expected: i64,
     /// Shortest slow duration.
     pub slow: i64,

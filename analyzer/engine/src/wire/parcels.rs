@@ -164,7 +164,7 @@ entries! {
         group: u64,
         /// Index of the collective on it.
         n: u64,
-        /// First enter of a member that waits for others, ns.
+        /// First enter of a member that waits for others, or may have done so, ns.
         first_enter: i64,
         /// First leave of the members, ns; `i64::MAX` if none is known.
         first_leave: i64,
@@ -187,9 +187,11 @@ entries! {
         wanted: u32,
         /// Number of [`Member`] entries of this fold that follow.
         members: u32,
+        /// Members that need nothing of others, and ask what held them up.
+        held: u32,
     }
     /// One member of a collective in which single members matter (scans, neighbourhoods), one of
-    /// the latest, or a transfer before a fence.
+    /// the latest, a transfer before a fence, or a root.
     #[derive(Default)]
     Member {
         /// Its entry.
@@ -205,9 +207,9 @@ entries! {
         /// Of a neighbourhood, once all members are known: the first leave of itself and its
         /// neighbours after all of them had entered, ns; `i64::MAX` if unknown.
         through: i64,
-        /// Whether it is the last transfer of a rank before a fence: to the world rank `local_rank`,
-        /// ended at `leave`.
-        is_transfer: u32,
+        /// Whether it is none of the latest: the root that members have data for, or the last transfer of
+        /// a rank before a fence: to the world rank `local_rank`, ended at `leave`.
+        is_apart: u32,
     }
     /// Asks a late member's agent for its activity.
     #[derive(Default)]
@@ -423,7 +425,7 @@ mod tests {
             asks: 1,
             late: 3,
             through: 8,
-            is_transfer: 0,
+            is_apart: 0,
         };
         let parcel = Asking {
             progress: vec![Progress {

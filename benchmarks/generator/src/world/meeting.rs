@@ -28,7 +28,7 @@ impl World<'_> {
         let call = self.begin(rank, site, self.grid.group(among, rank));
         call.flags |= flags::COLLECTIVE;
         let volume = volume(operation, rank == root, bytes, u64::from(size));
-        let has_root = matches!(shape(operation), Shape::OneToAll | Shape::AllToOne);
+        let has_root = shape(operation).is_rooted();
         let peer = if has_root { root as i32 } else { PEER_ANY };
         let (tag, bytes) = (0, volume.0);
         call.send = Endpoint { peer, tag, bytes };

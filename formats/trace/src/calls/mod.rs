@@ -129,6 +129,11 @@ impl Shape {
     pub fn is_apart(self) -> bool {
         matches!(self, Shape::Init | Shape::Finalize)
     }
+
+    /// Whether it is a collective with a root.
+    pub fn is_rooted(self) -> bool {
+        matches!(self, Shape::OneToAll | Shape::AllToOne)
+    }
 }
 
 /// One row of the table of calls.

@@ -182,9 +182,15 @@ impl Walker<'_> {
             }
             let met = of_group.filter(|_| self.met_group).map(|row| row.group);
             if let Some(group) = meets.or(met) {
-                let group = (group, meets.is_none());
-                let sums = self.synced.group(group, &self.spent);
-                sums.begin_at(self.left, call);
+                let is_root = meets.is_none();
+                let sums = self.synced.group((group, is_root), &self.spent);
+                // A root may wait for some after others have what they came for.
+                let after = call.until.saturating_sub(self.left);
+                let after = after.clamp(0, call.waited);
+                match is_root && self.folds && after > call.waited / 2 {
+                    true => sums.begin_before_wait(self.left, after, call),
+                    false => sums.begin_at(self.left, call),
+                }
             }
         }
         self.partners.clear();

@@ -27,7 +27,7 @@ impl Walker<'_> {
         let since = match late.group {
             NONE => {
                 let row = self.thread.rows.get(signature as usize);
-                let left = match self.folds || !row.is_some_and(is_rooted) {
+                let left = match self.folds || !row.is_some_and(|row| row.shape.is_rooted()) {
                     true => late.left,
                     false => i64::MAX,
                 };
@@ -141,9 +141,14 @@ impl Walker<'_> {
             }
             _ => {
                 let from_own_leave = !self.folds
-                    && (row.is_some_and(is_rooted) || is_of_class(link.pattern, "late_receiver"));
+                    && (row.is_some_and(|row| row.shape.is_rooted())
+                        || is_of_class(link.pattern, "late_receiver"));
+                // Who holds up a member of a collective with a root does so until it comes: others may be waited for
+                // after that, in the same call.
+                let is_passed = link.pattern == PatternId::WaitForMember as u16;
                 let left = match is_met {
                     true => link.left,
+                    false if is_passed => link.time,
                     // Scalasca counts what the two did from their own leaves.
                     false if from_own_leave => i64::MAX,
                     false => *leave,
@@ -163,7 +168,7 @@ impl Walker<'_> {
                     partner: number,
                     left,
                     later,
-                    is_sent: false,
+                    is_sent: is_passed,
                 });
                 since
             }
@@ -267,11 +272,6 @@ pub fn team(row: &Row) -> Option<u32> {
 /// Whether members of a collective wait for some of the others alone.
 fn is_of_neighbours(row: &Row) -> bool {
     row.has(flags::COLLECTIVE) && row.shape == Shape::Neighbourhood
-}
-
-/// Whether a collective has a root.
-fn is_rooted(row: &Row) -> bool {
-    matches!(row.shape, Shape::OneToAll | Shape::AllToOne)
 }
 
 /// Whether a call waited for a message.
