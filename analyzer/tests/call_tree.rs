@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use laggard_engine::AnalyzeOptions;
-use laggard_report::{CallNode, CallTree, Report};
+use laggard_report::{Amount, CallNode, CallTree, Report};
+use laggard_trace::calls::number;
+use laggard_trace::{Extension, Record, Signature};
 
 const MS: u64 = 1_000_000;
 
@@ -172,6 +174,69 @@ fn what_is_no_work_is_no_time_of_a_frame() {
     assert_eq!((ms(spread.max), spread.max_rank), (40, 0));
 }
 
+/// Two of three threads wait for the first; the other rank has no threads. What threads have is what their rank has,
+/// at each node.
+#[test]
+fn threads_have_amounts_of_their_own() {
+    let mut r = vec![
+        Calls::new(0, 0, 2),
+        Calls::new(0, 1, 2),
+        Calls::new(0, 2, 2),
+    ];
+    r.push(Calls::new(1, 0, 2));
+    for at in [0, 3] {
+        r[at].call(1, init(), 0, MS);
+    }
+    for (calls, enter) in r.iter_mut().zip([30, 10, 20]) {
+        let barrier = Signature {
+            operation: number::omp_barrier,
+            parameter: 3,
+            ..Signature::default()
+        };
+        let key = Record::extension_u64(Extension::Value, 5 << 24 | 1);
+        calls.extended(20, barrier, &[key], (enter * MS, 30 * MS));
+    }
+    r[0].send(10, 1, 5, 40 * MS, 41 * MS);
+    r[3].recv(30, 0, 5, 10 * MS, 41 * MS);
+    for at in [0, 3] {
+        r[at].call(2, finalize(), 50 * MS, 51 * MS);
+    }
+    let report = analyzed(r);
+    let tree = report.call_tree.as_ref().expect("a tree");
+    assert_eq!(tree.threads_per_class, Some(1));
+    let of = |amount: &Amount<f64>| -> Vec<Vec<u64>> {
+        let spread = amount.ranks.as_ref().expect("a spread");
+        let classes = spread.threads.iter();
+        classes
+            .map(|class| class.iter().map(|&time| ms(time)).collect())
+            .collect()
+    };
+    let barrier = node(tree, "call", "omp_barrier");
+    assert_eq!(of(&barrier.time_s), [vec![0, 20, 10], vec![]]);
+    assert_eq!(of(&barrier.waiting_s), [vec![0, 20, 10], vec![]]);
+    assert_eq!(of(&tree.nodes[0].waiting_s), [vec![0, 20, 10], vec![30]]);
+    let receive = node(tree, "call", "MPI_Recv");
+    assert_eq!(of(&receive.waiting_s), [vec![], vec![30]]);
+    let caused = |node: &CallNode| of(node.caused_s.as_ref().expect("causes"));
+    // The other rank waits for the same thread; the second to come shares in what the last one lets others wait.
+    assert_eq!(caused(&tree.nodes[0]), [vec![55, 0, 5], vec![]]);
+    for node in &tree.nodes {
+        let times = [
+            Some(&node.time_s),
+            Some(&node.waiting_s),
+            node.caused_s.as_ref(),
+        ];
+        let times = times.into_iter().flatten().cloned();
+        for amount in times.chain([node.calls.as_f64(), node.bytes.as_f64()]) {
+            let Some(spread) = amount.ranks else { continue };
+            for (rank, threads) in spread.classes.iter().zip(&spread.threads) {
+                let all: f64 = threads.iter().sum();
+                assert!((rank - all).abs() < 5e-9, "{node:#?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_tree_is_bounded_and_the_rest_is_in_one_node() {
     let mut r = ranks(70);
@@ -181,13 +246,7 @@ fn a_tree_is_bounded_and_the_rest_is_in_one_node() {
             // The later the longer, so that the first ones are left out.
             let enter = u64::from(line * line) * 5_000;
             let time = u64::from(line) * 1000 + rank;
-            calls.without_data(
-                line,
-                laggard_trace::calls::number::MPI_Barrier,
-                0,
-                enter,
-                enter + time,
-            );
+            calls.without_data(line, number::MPI_Barrier, 0, enter, enter + time);
         }
         calls.call(2, finalize(), 600 * MS, 601 * MS);
     }
@@ -224,6 +283,7 @@ fn a_tree_is_bounded_and_the_rest_is_in_one_node() {
         (302, 302, 302, 0)
     );
     assert_eq!(spread.classes, [302; 35]);
+    assert!(tree.threads_per_class.is_none() && spread.threads.is_empty());
 }
 
 #[test]

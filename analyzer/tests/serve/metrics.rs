@@ -1,5 +1,7 @@
 //! Amounts of all kinds: over time, by ranks, by communicator, and of more calls than are read.
 
+use std::path::Path;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_engine::AnalyzeOptions;
@@ -12,8 +14,8 @@ use laggard_trace::calls::user::REGION;
 use laggard_trace::{Definition, Extension, Record, Signature};
 use serde_json::{Value, json};
 
-use super::{RANKS, US, asked, report, same, share, write, write_rounds};
-use crate::support::{finalize, init, ranks};
+use super::{LARGEST, RANKS, US, asked, report, same, share, write, write_rounds};
+use crate::support::{Calls, finalize, init, ranks};
 
 fn of(share: &Share, question: Value) -> Value {
     asked(share, question).unwrap()
@@ -226,6 +228,87 @@ fn a_run_is_shown_against_another_one() {
         }
         assert!(rows[0][7][0].as_f64() < rows[0][4].as_f64());
     }
+}
+
+/// Ranks with threads, each of which computes a while longer than the one before it between its two calls.
+fn with_threads(directory: &Path, ranks: u32, threads: u32) {
+    for rank in 0..ranks {
+        for thread in 0..threads {
+            let mut calls = Calls::new(rank, thread, ranks);
+            let end = 1000 + u64::from(rank * threads + thread);
+            if thread == 0 {
+                calls.call(1, init(), 0, 10 * US);
+            }
+            let probe = || Signature {
+                operation: number::MPI_Iprobe,
+                ..Signature::default()
+            };
+            calls.call(10, probe(), 200 * US, 201 * US);
+            calls.call(20, probe(), end * US, (end + 2) * US);
+            if thread == 0 {
+                calls.call(2, finalize(), 9000 * US, 9001 * US);
+            }
+            calls.write(directory);
+        }
+    }
+}
+
+/// Below each rank are its threads, with the times that the report lists for them; all ranks together are the run.
+#[test]
+fn threads_are_below_their_ranks() {
+    let trace = tempfile::tempdir().unwrap();
+    with_threads(trace.path(), 2, 3);
+    let share = share(trace.path());
+    let tree = of(&share, json!({"ask": "tree", "metric": "time", "node": 0}));
+    let system = tree["system"].as_array().unwrap();
+    let mut locations = share.report().unwrap().locations.iter();
+    for (rank, row) in system.iter().enumerate() {
+        let threads = row["threads"].as_array().unwrap();
+        let sum = threads.iter().map(|row| row[4].as_f64().unwrap()).sum();
+        same(&row["mean"], sum);
+        for (at, (thread, location)) in threads.iter().zip(&mut locations).enumerate() {
+            let here = 3 * rank + at;
+            assert_eq!(thread.as_array().unwrap()[..4], [at, at, here, here]);
+            let time = location.computation_s + location.communication_s;
+            same(&thread[4], time + location.synchronization_s);
+            assert!(time > 0.0007 && location.thread as usize == at);
+        }
+    }
+    assert_eq!((system.len(), locations.next()), (2, None));
+    // Nobody computes there but one thread.
+    let nodes = tree["nodes"].as_array().unwrap();
+    let start = nodes
+        .iter()
+        .find(|row| row[3].as_str().unwrap().ends_with(":1"))
+        .unwrap();
+    let tree = of(
+        &share,
+        json!({"ask": "tree", "metric": "time", "node": start[0]}),
+    );
+    let rows = &tree["system"][1]["threads"];
+    assert!(rows[0][4].as_f64() > Some(0.0) && rows[1][4] == 0.0 && rows[2][4] == 0.0);
+    assert_eq!(tree["system"][1]["locations"], json!([3, 5]));
+
+    // Many ranks with many threads share rows, and fit.
+    let trace = tempfile::tempdir().unwrap();
+    with_threads(trace.path(), 66, 17);
+    let share = self::share(trace.path());
+    let tree = of(&share, json!({"ask": "tree", "metric": "time", "node": 0}));
+    let system = tree["system"].as_array().unwrap();
+    assert_eq!((system.len(), &system[1]["first"]), (33, &json!(2)));
+    let threads = system[1]["threads"].as_array().unwrap();
+    assert_eq!(threads.len(), 9);
+    // The last row has one thread of either rank.
+    assert_eq!(threads[8].as_array().unwrap()[..4], [16, 16, 34, 67]);
+    assert!(tree.to_string().len() < LARGEST / 2);
+    // Without threads there are none.
+    let trace = tempfile::tempdir().unwrap();
+    write(trace.path());
+    let tree = of(
+        &self::share(trace.path()),
+        json!({"ask": "tree", "metric": "time", "node": 0}),
+    );
+    assert_eq!(tree["system"][0]["threads"], json!([]));
 }
 
 /// Findings lead to the place of their call in the profile.

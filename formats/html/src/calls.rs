@@ -82,18 +82,7 @@ fn timed(of: &Amount<f64>) -> Shown {
 }
 
 fn counted(of: &Amount<u64>) -> Shown {
-    let spread = |spread: &Spread<u64>| Spread {
-        min: spread.min as f64,
-        median: spread.median as f64,
-        max: spread.max as f64,
-        max_rank: spread.max_rank,
-        classes: spread.classes.iter().map(|&value| value as f64).collect(),
-    };
-    Shown {
-        inclusive: of.inclusive as f64,
-        exclusive: of.exclusive as f64,
-        ranks: of.ranks.as_ref().map(spread),
-    }
+    timed(&of.as_f64())
 }
 
 /// The section, if the report has a tree.

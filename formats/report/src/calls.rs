@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct CallTree {
     /// Successive ranks that share a class: 1 in runs of up to 64 ranks.
     pub ranks_per_class: u32,
+    /// Threads of a rank with successive numbers that share a class; absent if no rank has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads_per_class: Option<u32>,
     /// Each node before those below it, of these the ones with most time first. The first one is the
     /// whole run.
     pub nodes: Vec<CallNode>,
@@ -50,6 +53,26 @@ pub struct Amount<T> {
     pub ranks: Option<Spread<T>>,
 }
 
+impl Amount<u64> {
+    /// The same in floating point.
+    pub fn as_f64(&self) -> Amount<f64> {
+        let all = |of: &Vec<u64>| of.iter().map(|&one| one as f64).collect();
+        let spread = |spread: &Spread<u64>| Spread {
+            min: spread.min as f64,
+            median: spread.median as f64,
+            max: spread.max as f64,
+            max_rank: spread.max_rank,
+            classes: all(&spread.classes),
+            threads: spread.threads.iter().map(all).collect(),
+        };
+        Amount {
+            inclusive: self.inclusive as f64,
+            exclusive: self.exclusive as f64,
+            ranks: self.ranks.as_ref().map(spread),
+        }
+    }
+}
+
 /// For types without a default.
 fn none<T>() -> Option<Spread<T>> {
     None
@@ -68,4 +91,7 @@ pub struct Spread<T> {
     pub max_rank: u32,
     /// By class of successive ranks: mean of a rank.
     pub classes: Vec<T>,
+    /// By class of ranks, and by class of threads: mean of a thread. Those at the end that have nothing are left out.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<Vec<T>>,
 }

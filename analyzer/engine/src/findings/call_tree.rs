@@ -19,14 +19,13 @@ use laggard_trace::calls::{self, Call};
 use rustc_hash::FxHashMap;
 
 use self::shape::{Amounts, Metric, Part, REST, Shape};
-use self::spread::spreads;
+use self::spread::{Classes, Spreading, spread};
 use crate::basics::intern::PathKey;
-use crate::findings::fold::width_of_class;
 use crate::findings::merge::Own;
 use crate::findings::places::{self, Places};
 use crate::input::bounds::is_init;
 use crate::input::open::Opened;
-use crate::judge::profile::{Calls, Profiled};
+use crate::judge::profile::{Calls, LocationTimes, Profiled, Who};
 use crate::roots::activities::{Activity, Kind, Site};
 use crate::roots::carry::UNIT;
 
@@ -55,24 +54,43 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
         let named = (job.agent() == 0).then(|| Shape::new(&sites, places));
         let (shape, names) = named.unwrap_or_default();
         let shape = comm::from_head(job, shape)?;
-        let mut ranks: Vec<u32> = self.own.locations.iter().map(|one| one.rank).collect();
+        let threads: Vec<Who> = self.own.locations.iter().map(LocationTimes::who).collect();
+        let mut ranks: Vec<u32> = threads.iter().map(|one| one.0).collect();
         ranks.dedup();
+        let mut most = [threads
+            .iter()
+            .map(|one| u64::from(one.1))
+            .max()
+            .unwrap_or(0)];
+        job.reduce_max(&mut most);
+        let classes = Classes::new(self.opened.agent_of.len(), most[0] + 1);
         let mut amounts = Vec::new();
         for metric in Metric::ALL {
-            let mut values = self.values(metric, &shape, &ranks);
+            let values = self.values(metric, &shape, &ranks, |(rank, _)| rank);
             let all = |of: &Vec<u64>| of.iter().copied().fold(0, u64::saturating_add);
             let mut exclusive: Vec<u64> = values.iter().map(all).collect();
             job.reduce_sum(&mut exclusive);
-            shape.add_up(&mut values, |sum, part| {
-                let pairs = sum.iter_mut().zip(part);
-                pairs.for_each(|(sum, part)| *sum = sum.saturating_add(*part));
+            let spreads = spread(job, &ranks, shape.inclusive(values), |of| {
+                Spreading::over(of, &classes)
+            })?;
+            let of_threads = match classes.has_threads() {
+                false => Vec::new(),
+                true => {
+                    let values = self.values(metric, &shape, &threads, |who| who);
+                    let values = shape.inclusive(values);
+                    spread(job, &threads, values, |of| classes.threads(of))?
+                }
+            };
+            amounts.push(Amounts {
+                exclusive,
+                spreads,
+                of_threads,
             });
-            let spreads = spreads(job, &ranks, values, self.opened.agent_of.len())?;
-            amounts.push(Amounts { exclusive, spreads });
         }
         let is_traced = !self.own.roots.is_unknown;
         Ok((job.agent() == 0).then(|| CallTree {
-            ranks_per_class: width_of_class(self.opened.agent_of.len()) as u32,
+            ranks_per_class: classes.ranks_each as u32,
+            threads_per_class: classes.has_threads().then_some(classes.threads_each),
             nodes: shape.told(names, amounts, is_traced),
         }))
     }
@@ -113,82 +131,94 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
         comm::from_head(job, most.map(|(_, part)| *part).collect())
     }
 
-    /// Amounts of this agent's ranks, by node and rank, without those of the nodes below.
-    fn values(&self, metric: Metric, shape: &Shape, ranks: &[u32]) -> Vec<Vec<u64>> {
+    /// Amounts of this agent's ranks or threads, by node and by `keys`, ascending, without those of the nodes below.
+    fn values<K: Ord>(
+        &self,
+        metric: Metric,
+        shape: &Shape,
+        keys: &[K],
+        key: impl Fn(Who) -> K,
+    ) -> Vec<Vec<u64>> {
         // Parts may be taken away again.
-        let mut values = vec![vec![0i64; ranks.len()]; shape.parents.len()];
-        let mut add = |node: usize, rank: u32, amount: i64| {
-            if let Ok(at) = ranks.binary_search(&rank) {
+        let mut values = vec![vec![0i64; keys.len()]; shape.parents.len()];
+        let mut add = |node: usize, who: Who, amount: i64| {
+            if let Ok(at) = keys.binary_search(&key(who)) {
                 values[node][at] = values[node][at].saturating_add(amount);
             }
         };
         let own = self.own;
         match metric {
-            Metric::Calls | Metric::Bytes => self.of_calls(|site, rank, of| {
+            Metric::Calls | Metric::Bytes => self.of_calls(|site, who, of| {
                 let amount = if metric == Metric::Calls {
                     of.count
                 } else {
                     of.bytes
                 };
-                add(shape.of_call(site), rank, whole(amount));
+                add(shape.of_call(site), who, whole(amount));
             }),
             Metric::Time => {
-                let mut left: FxHashMap<u32, i64> = FxHashMap::default();
+                let mut left: FxHashMap<Who, i64> = FxHashMap::default();
                 for location in &own.locations {
-                    *left.entry(location.rank).or_default() += whole(location.wall());
+                    *left.entry(location.who()).or_default() += whole(location.wall());
                 }
-                let mut spend = |node: usize, rank: u32, time: i64| {
+                let mut spend = |node: usize, who: Who, time: i64| {
                     if node != REST {
-                        add(node, rank, time);
-                        *left.entry(rank).or_default() -= time;
+                        add(node, who, time);
+                        *left.entry(who).or_default() -= time;
                     }
                 };
-                self.of_calls(|site, rank, of| {
+                self.of_calls(|site, who, of| {
                     if is_timed(site.0) {
-                        spend(shape.of_call(site), rank, whole(of.total));
+                        spend(shape.of_call(site), who, whole(of.total));
                     }
                 });
                 for beside in &own.beside {
-                    spend(shape.of_call(beside.site), beside.rank, beside.time);
+                    spend(shape.of_call(beside.site), beside.who, beside.time);
                 }
-                for (site, ranks) in &own.computed {
-                    for (rank, time) in ranks {
-                        spend(shape.after_call(*site), *rank, whole(*time));
+                for (site, threads) in &own.computed {
+                    for (who, time) in threads {
+                        spend(shape.after_call(*site), *who, whole(*time));
                     }
                 }
-                for ((site, kind), ranks) in &own.off_work {
+                for ((site, kind), threads) in &own.off_work {
                     if let Some(node) = shape.off_work(*site, *kind) {
-                        for (rank, time) in ranks {
-                            spend(node, *rank, whole(*time));
-                            spend(shape.after_call(*site), *rank, -whole(*time));
+                        for (who, time) in threads {
+                            spend(node, *who, whole(*time));
+                            spend(shape.after_call(*site), *who, -whole(*time));
                         }
                     }
                 }
                 // Computation of which samples tell the function is there, not after the call.
-                for ((site, function), ranks) in &own.in_functions {
+                for ((site, function), threads) in &own.in_functions {
                     let function = shape.of_call((0, *function));
                     if function == REST {
                         continue;
                     }
-                    for (rank, time) in ranks {
-                        spend(function, *rank, whole(*time));
-                        spend(shape.after_call(*site), *rank, -whole(*time));
+                    for (who, time) in threads {
+                        spend(function, *who, whole(*time));
+                        spend(shape.after_call(*site), *who, -whole(*time));
                     }
                 }
                 left.into_iter()
-                    .for_each(|(rank, time)| add(REST, rank, time));
+                    .for_each(|(who, time)| add(REST, who, time));
             }
             Metric::Waiting => {
                 for ((pattern, operation, path), sums) in &own.findings {
                     if PatternId::from_number(*pattern).is_some_and(PatternId::is_waiting) {
                         let node = shape.of_call((*operation, *path));
                         let ranks = sums.ranks.iter();
-                        ranks.for_each(|(rank, time, _)| add(node, *rank, whole(*time)));
+                        let alone = ranks.filter_map(|of| Some((self.alone(of.0)?, of.1)));
+                        alone.for_each(|(who, time)| add(node, who, whole(time)));
                     }
+                }
+                for (site, threads) in &own.waiting {
+                    let node = shape.of_call(*site);
+                    let threads = threads.iter();
+                    threads.for_each(|(who, time)| add(node, *who, whole(*time)));
                 }
             }
             Metric::Caused => {
-                let mut costs: BTreeMap<(usize, u32), u128> = BTreeMap::new();
+                let mut costs: BTreeMap<(usize, K), (Who, u128)> = BTreeMap::new();
                 for (activity, root) in &own.roots.of {
                     let (site, is_call) = cause(activity);
                     let node = match is_call {
@@ -197,25 +227,34 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
                             .off_work(site, activity.kind)
                             .unwrap_or_else(|| shape.after_call(site)),
                     };
-                    for ((rank, _), amount) in &root.ranks {
-                        *costs.entry((node, *rank)).or_default() += amount;
+                    for (who, amount) in &root.ranks {
+                        let sum = costs.entry((node, key(*who))).or_insert((*who, 0));
+                        sum.1 += amount;
                     }
                 }
                 let costs = costs.into_iter();
-                costs.for_each(|((node, rank), amount)| add(node, rank, whole(ns(amount))));
+                costs.for_each(|((node, _), (who, amount))| add(node, who, whole(ns(amount))));
             }
         }
         let positive = |of: Vec<i64>| of.into_iter().map(|one| one.max(0) as u64).collect();
         values.into_iter().map(positive).collect()
     }
 
+    /// The thread of a rank that has only one.
+    fn alone(&self, rank: u32) -> Option<Who> {
+        let locations = &self.own.locations;
+        let first = locations.partition_point(|one| one.rank < rank);
+        let is_its = |at: usize| locations.get(at).is_some_and(|one| one.rank == rank);
+        (is_its(first) && !is_its(first + 1)).then(|| locations[first].who())
+    }
+
     /// Hands on the calls of each location.
-    fn of_calls(&self, mut take: impl FnMut(Site, u32, &Calls)) {
+    fn of_calls(&self, mut take: impl FnMut(Site, Who, &Calls)) {
         for location in self.profiled {
             for calls in &location.calls {
                 let path = location.paths.get(calls.path as usize).copied();
                 let path = (self.name)(path.unwrap_or_default());
-                take((calls.operation, path), location.times.rank, calls);
+                take((calls.operation, path), location.times.who(), calls);
             }
         }
     }

@@ -10,7 +10,7 @@ use laggard_trace::Location;
 use crate::basics::intern::{PathKey, no_path, path_key};
 use crate::findings::imbalance::{self, Computed};
 use crate::findings::places::{self, Places};
-use crate::judge::profile::Profiled;
+use crate::judge::profile::{Profiled, Who};
 use crate::replay::rank::Rank;
 use crate::roots::activities::{Site, site};
 use crate::roots::functions::Functions;
@@ -63,8 +63,8 @@ pub fn gather(
     Ok((Functions::new(&named, period), places.symbols))
 }
 
-/// Computation in functions: ns by the call before, the function, and the rank.
-pub type InFunctions = BTreeMap<(Site, PathKey), BTreeMap<u32, u64>>;
+/// Computation in functions, by the call before and the function.
+pub type InFunctions = Computed<(Site, PathKey)>;
 
 /// Adds what a thread of a rank computed in functions. Samples after the calls of one signature are
 /// together no more than the work that was done there.
@@ -88,14 +88,14 @@ pub fn add(to: &mut InFunctions, (rank, thread): (u32, &Thread<'_>), functions: 
         let computed = u128::from(computed.saturating_sub(off.max(0) as u64));
         for (function, time) in times {
             let time = u128::from(time) * computed.min(all) / all.max(1);
-            let ranks = to.entry((site(thread, before), function)).or_default();
-            let sum = ranks.entry(rank).or_default();
+            let threads = to.entry((site(thread, before), function)).or_default();
+            let sum = threads.entry((rank, thread.number)).or_default();
             *sum = sum.saturating_add(time as u64);
         }
     }
 }
 
-/// Computation in functions by rank, ns, whoever called them and whatever lines they were at; each has
+/// Computation in functions, whoever called them and whatever lines they were at; each has
 /// the call path with most time. Collective.
 ///
 /// # Errors
@@ -106,10 +106,10 @@ pub fn by_function(
     places: &mut Places,
 ) -> Result<Computed<PathKey>> {
     let mut computed: Computed<PathKey> = Computed::new();
-    let mut add = |function: PathKey, ranks: &BTreeMap<u32, u64>| {
+    let mut add = |function: PathKey, threads: &BTreeMap<Who, u64>| {
         let sums = computed.entry(function).or_default();
-        for (&rank, &time) in ranks {
-            let sum = sums.entry(rank).or_default();
+        for (&thread, &time) in threads {
+            let sum = sums.entry(thread).or_default();
             *sum = sum.saturating_add(time);
         }
     };
@@ -133,8 +133,8 @@ pub fn by_function(
         }));
     }
     let same: BTreeMap<PathKey, PathKey> = from_head(job, same)?.into_iter().collect();
-    for ((_, function), ranks) in own {
-        add(same.get(function).copied().unwrap_or(*function), ranks);
+    for ((_, function), threads) in own {
+        add(same.get(function).copied().unwrap_or(*function), threads);
     }
     Ok(computed)
 }

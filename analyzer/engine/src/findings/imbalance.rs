@@ -11,14 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
 use crate::findings::places::Places;
+use crate::judge::profile::Who;
 
 /// Least share of all time for a row, percent.
 const LEAST_PERCENT: f64 = 0.1;
 /// Most rows of the report.
 const MOST_ROWS: usize = 50;
 
-/// Computation by place and world rank, ns.
-pub type Computed<K> = BTreeMap<K, BTreeMap<u32, u64>>;
+/// Computation by place, and by thread, ns.
+pub type Computed<K> = BTreeMap<K, BTreeMap<Who, u64>>;
 
 /// A place of computation: from the leave of this call on.
 pub type After = (u16, PathKey);
@@ -81,10 +82,10 @@ pub fn totals<K>(job: &dyn Job, own: &Computed<K>) -> Result<BTreeMap<K, u64>>
 where
     K: Clone + Ord + Serialize + DeserializeOwned,
 {
-    let sum = |ranks: &BTreeMap<u32, u64>| ranks.values().copied().fold(0, u64::saturating_add);
+    let sum = |threads: &BTreeMap<Who, u64>| threads.values().copied().fold(0, u64::saturating_add);
     let own: BTreeMap<K, u64> = own
         .iter()
-        .map(|(k, ranks)| (k.clone(), sum(ranks)))
+        .map(|(k, threads)| (k.clone(), sum(threads)))
         .collect();
     let merged = comm::merge_up(job, own)?;
     comm::from_head(job, merged.unwrap_or_default())
@@ -109,10 +110,15 @@ where
     K: Clone + Ord + Serialize + DeserializeOwned,
 {
     let totals = totals(job, own)?;
-    let share = |(key, ranks): (&K, &BTreeMap<u32, u64>)| {
+    let share = |(key, threads): (&K, &BTreeMap<Who, u64>)| {
         let total = u128::from(totals.get(key).copied().unwrap_or(0));
         let mut shares = Shares::default();
-        for (&rank, &time) in ranks {
+        let mut ranks: BTreeMap<u32, u64> = BTreeMap::new();
+        for ((rank, _), &time) in threads {
+            let sum = ranks.entry(*rank).or_default();
+            *sum = sum.saturating_add(time);
+        }
+        for (rank, time) in ranks {
             shares.merge(Shares {
                 all,
                 visitors: 1,
@@ -183,7 +189,11 @@ mod tests {
     use super::*;
 
     fn shares_of(times: &[(u32, u64)], all: u64) -> [u64; 4] {
-        let own = Computed::from([(1u16, times.iter().copied().collect())]);
+        // Half of it by another thread.
+        let halves = times
+            .iter()
+            .flat_map(|&(rank, time)| [((rank, 0), time / 2), ((rank, 1), time - time / 2)]);
+        let own = Computed::from([(1u16, halves.collect())]);
         let shares = shares(&laggard_comm::Serial, &own, all).unwrap()[&1];
         [
             shares.mean(),

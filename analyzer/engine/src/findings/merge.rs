@@ -37,6 +37,8 @@ use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings};
 pub struct Own {
     /// Waiting times by finding.
     pub findings: Findings,
+    /// Waiting by call, of the threads of ranks that have several.
+    pub waiting: Computed<After>,
     pub profile: Profile,
     /// What counts for calls of single ranks beside the locations' profiles.
     pub beside: Vec<Beside>,
@@ -174,21 +176,15 @@ impl Own {
         for beside in &mut self.beside {
             beside.site.1 = name(beside.site.1);
         }
-        for ((operation, path), ranks) in std::mem::take(&mut self.computed) {
-            let sums = self.computed.entry((operation, name(path))).or_default();
-            for (rank, time) in ranks {
-                let sum = sums.entry(rank).or_default();
-                *sum = sum.saturating_add(time);
-            }
-        }
-        for (((operation, path), kind), ranks) in std::mem::take(&mut self.off_work) {
-            let key = ((operation, name(path)), kind);
-            let sums = self.off_work.entry(key).or_default();
-            for (rank, time) in ranks {
-                let sum = sums.entry(rank).or_default();
-                *sum = sum.saturating_add(time);
-            }
-        }
+        rename(&mut self.computed, |(operation, path)| {
+            (operation, name(path))
+        });
+        rename(&mut self.off_work, |((operation, path), kind)| {
+            ((operation, name(path)), kind)
+        });
+        rename(&mut self.waiting, |(operation, path)| {
+            (operation, name(path))
+        });
         for ((operation, path), ranks) in std::mem::take(&mut self.in_teams) {
             let sums = self.in_teams.entry((operation, name(path))).or_default();
             for (rank, threads) in ranks {
@@ -199,14 +195,9 @@ impl Own {
                 }
             }
         }
-        for (((operation, path), function), ranks) in std::mem::take(&mut self.in_functions) {
-            let key = ((operation, name(path)), name(function));
-            let sums = self.in_functions.entry(key).or_default();
-            for (rank, time) in ranks {
-                let sum: &mut u64 = sums.entry(rank).or_default();
-                *sum = sum.saturating_add(time);
-            }
-        }
+        rename(&mut self.in_functions, |((operation, path), function)| {
+            ((operation, name(path)), name(function))
+        });
         following::rename_paths(&mut self.followers, &name);
         self.roots.rename_paths(&name);
         if let Some(rows) = &mut self.rows {
@@ -312,6 +303,17 @@ impl Own {
     }
 }
 
+/// Gives places of computation other names.
+fn rename<K: Ord>(computed: &mut Computed<K>, name: impl Fn(K) -> K) {
+    for (key, threads) in std::mem::take(computed) {
+        let sums = computed.entry(name(key)).or_default();
+        for (thread, time) in threads {
+            let sum = sums.entry(thread).or_default();
+            *sum = sum.saturating_add(time);
+        }
+    }
+}
+
 impl Filter for ProfileSums {
     fn merge(&mut self, other: ProfileSums) {
         self.count = self.count.saturating_add(other.count);
@@ -338,8 +340,10 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
         .threads
         .first()
         .map_or(0, |first| first.number);
+    let has_threads = rank.recorded.threads.len() > 1;
     let threads = rank.recorded.threads.iter_mut();
     for (thread, charged) in threads.zip(&mut rank.messages.asker.charged) {
+        let who = (number, thread.number);
         let findings = &mut charged.findings;
         let following = std::mem::take(&mut thread.following);
         if thread.number == 0 {
@@ -354,7 +358,7 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
         following.drain_into(&mut partial.followers, number, signatures, name);
         let place = partial
             .locations
-            .binary_search_by_key(&(number, thread.number), |l| (l.rank, l.thread));
+            .binary_search_by_key(&who, LocationTimes::who);
         let mut between: FxHashMap<(u16, PathKey), u64> = FxHashMap::default();
         for (signature, looked) in thread.polling.between() {
             let (operation, path) = name(signature);
@@ -367,7 +371,7 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             let sums = partial.profile.entry((operation, path)).or_default();
             sums.total = sums.total.saturating_add(looked);
             partial.beside.push(Beside {
-                rank: number,
+                who,
                 site: (operation, path),
                 time: 0i64.saturating_add_unsigned(looked),
             });
@@ -409,8 +413,8 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             pairs::add(partial.pairs.entry((number, peer)).or_default(), sent);
         }
         for (signature, time) in thread.counted.computed() {
-            let ranks = partial.computed.entry(name(signature)).or_default();
-            let sum = ranks.entry(number).or_default();
+            let threads = partial.computed.entry(name(signature)).or_default();
+            let sum = threads.entry(who).or_default();
             *sum = sum.saturating_add(time);
         }
         for (before, ticks) in thread.counted.off_work() {
@@ -421,8 +425,8 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
                 let time = time.min(left);
                 left -= time;
                 if time > 0 {
-                    let ranks = partial.off_work.entry((name(before), kind)).or_default();
-                    let sum = ranks.entry(number).or_default();
+                    let threads = partial.off_work.entry((name(before), kind)).or_default();
+                    let sum = threads.entry(who).or_default();
                     *sum = sum.saturating_add(time);
                 }
             }
@@ -437,6 +441,13 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
         for (late, time) in findings.waits_for() {
             let sum = partial.waits.entry((number, late)).or_default();
             *sum = sum.saturating_add(time);
+        }
+        if has_threads {
+            for (signature, severity) in findings.waiting_of() {
+                let threads = partial.waiting.entry(name(signature)).or_default();
+                let sum = threads.entry(who).or_default();
+                *sum = sum.saturating_add(severity);
+            }
         }
         findings.drain_into(&mut partial.findings, number, name);
         if let Ok(at) = place {

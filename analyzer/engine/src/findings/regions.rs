@@ -24,7 +24,7 @@ use crate::findings::imbalance::Shares;
 use crate::findings::places;
 use crate::findings::places::Places;
 use crate::judge::detect::Entry;
-use crate::judge::profile::Profiled;
+use crate::judge::profile::{Profiled, Who};
 use crate::replay::meetings::{Instances, Meetings, is_meeting};
 use crate::stream::rows::TimeClass;
 use crate::symbols::Symbols;
@@ -64,8 +64,8 @@ pub struct RegionSums {
     share: f64,
     /// Its type in the operation map, plus one.
     operation_type: u32,
-    /// Exclusive time by rank, until it is compared; then how even it is.
-    by_rank: BTreeMap<u32, u64>,
+    /// Exclusive time by thread, until it is compared; then how even it is.
+    by_thread: BTreeMap<Who, u64>,
     shares: Shares,
 }
 
@@ -100,8 +100,8 @@ impl Filter for RegionSums {
         self.deviation = self.deviation.max(other.deviation);
         self.share = self.share.max(other.share);
         self.operation_type = self.operation_type.max(other.operation_type);
-        for (rank, time) in other.by_rank {
-            sum(self.by_rank.entry(rank).or_default(), time);
+        for (thread, time) in other.by_thread {
+            sum(self.by_thread.entry(thread).or_default(), time);
         }
         self.shares.merge(other.shares);
     }
@@ -140,7 +140,7 @@ pub fn sums(
                 deviation: ratio(entry.maximum as f64, mean.max(1.0)),
                 share: percent(exclusive as f64, profiled.times.wall() as f64),
                 operation_type: generic.map_or(0, |generic| generic as u32 + 1),
-                by_rank: BTreeMap::from([(location.header.rank, exclusive)]),
+                by_thread: BTreeMap::from([(profiled.times.who(), exclusive)]),
                 shares: Shares::default(),
             };
             // A damaged file may define a region twice.
@@ -154,7 +154,7 @@ pub fn sums(
 /// Compares the times of all `ranks` of the run in each region. Collective.
 pub fn share(job: &dyn Job, regions: &mut Regions, ranks: u64) -> Result<()> {
     let taken = regions.iter_mut();
-    let own = taken.map(|(key, sums)| (key.clone(), std::mem::take(&mut sums.by_rank)));
+    let own = taken.map(|(key, sums)| (key.clone(), std::mem::take(&mut sums.by_thread)));
     let shares = imbalance::shares(job, &own.collect(), ranks)?;
     for (key, shares) in shares {
         if let Some(sums) = regions.get_mut(&key) {

@@ -55,6 +55,9 @@ pub struct LocationTimes {
     pub traffic: Traffic,
 }
 
+/// World rank, and number of the thread in the trace.
+pub type Who = (u32, u32);
+
 /// What counters counted in computation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -80,6 +83,10 @@ impl Counters {
 }
 
 impl LocationTimes {
+    pub fn who(&self) -> Who {
+        (self.rank, self.thread)
+    }
+
     /// The time that shares refer to: between start-up and shut-down, ns.
     pub fn wall(&self) -> u64 {
         let ends = self.startup.saturating_add(self.shutdown);
@@ -145,11 +152,11 @@ pub struct Calls {
     pub bytes: u64,
 }
 
-/// Time that counts for calls of a rank beside what its profile says: what is not measured is
+/// Time that counts for calls of a thread beside what its profile says: what is not measured is
 /// taken away. ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
-    pub rank: u32,
+    pub who: Who,
     /// Number and call path.
     pub site: (u16, PathKey),
     pub time: i64,
@@ -216,7 +223,7 @@ impl Profiled {
                 sums.ends = sums.ends.saturating_add(time);
             }
             beside.push(Beside {
-                rank: times.rank,
+                who: times.who(),
                 site: (operation, path),
                 time: 0i64.saturating_sub_unsigned(time),
             });

@@ -431,21 +431,27 @@ impl LocalFindings {
 
     /// Number of wait states.
     pub fn waits(&self) -> u64 {
-        self.waiting().map(|sums| sums.instances).sum()
+        self.waiting().map(|(_, sums)| sums.instances).sum()
     }
 
     /// Ranks that were waited for, with parts of that time, ns; a rank may come several times.
     pub fn waits_for(&self) -> impl Iterator<Item = (u32, u64)> {
-        let causes = self.waiting().flat_map(|sums| sums.causes.iter());
+        let causes = self.waiting().flat_map(|(_, sums)| sums.causes.iter());
         causes.map(|(late, cause)| (late.rank, cause.sums.severity))
     }
 
-    /// The sums of all patterns of waiting.
-    fn waiting(&self) -> impl Iterator<Item = &Sums> {
+    /// Time lost in waits, ns, by signature; one may come several times.
+    pub fn waiting_of(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.waiting()
+            .map(|(signature, sums)| (signature, sums.severity))
+    }
+
+    /// Signatures and sums of all patterns of waiting.
+    fn waiting(&self) -> impl Iterator<Item = (u32, &Sums)> {
         let waiting = self.iter().filter(|(_, pattern, _)| {
             PatternId::from_number(*pattern).is_some_and(PatternId::is_waiting)
         });
-        waiting.map(|(.., sums)| sums)
+        waiting.map(|(signature, _, sums)| (signature, sums))
     }
 
     /// Drops the findings of calls with these signatures.

@@ -14,6 +14,8 @@ let shown = null;
 let asked = "";
 let drawn = "";
 const open = new Set([0]);
+/** First ranks of the rows whose threads are shown. */
+const parted = new Set();
 
 function amount(value, unit, whole) {
   if (state.percent !== "") return whole > 0 ? `${((100 * value) / whole).toFixed(1)} %` : "";
@@ -97,16 +99,37 @@ function draw() {
     min: ranks?.[0], median: ranks?.[1], max: ranks?.[2], max_rank: ranks?.[3],
     ...(isCompared ? { before_inclusive: before?.[0], before_exclusive: before?.[1] } : {}),
   })));
-  const most = Math.max(...shown.system.map((row) => row.mean), 0);
-  fill("system", [
-    ["Host", (row, at) => (at > 0 && shown.system[at - 1].host === row.host ? "" : row.host)],
-    ["Rank", (row) => (row.first === row.last ? String(row.first) : `${row.first}–${row.last}`), true],
-    [shown.system.some((row) => row.first !== row.last) ? "Mean" : "", (row) => amount(row.mean, shown.unit, most), true],
-  ], shown.system, ({ locations: [first, last] }) => change({ first, last }));
+  drawSystem();
   element("against").textContent = isCompared ? `Before: ${shown.against}` : "";
   drawSpread();
   element("tree").dataset.whole = String(whole);
   element("tree").dataset.metric = shown.metric;
+}
+
+const span = (first, last) => (first === last ? String(first) : `${first}–${last}`);
+
+/** Hosts, ranks, and the threads of ranks that are open. */
+function drawSystem() {
+  const all = shown.system.flatMap((row) => [row, ...row.threads.map(([from, until, first, last, mean]) => ({
+    ...row, thread: span(from, until), locations: [first, last], mean, threads: [],
+  }))]);
+  const rows = all.filter((row) => row.thread === undefined || parted.has(row.first));
+  const most = Math.max(...all.map((row) => row.mean), 0);
+  const sign = (row) => (row.threads.length === 0 ? "" : parted.has(row.first) ? "▾ " : "▸ ");
+  const hasThreads = all.length > shown.system.length;
+  fill("system", [
+    ["Host", (row, at) => (at > 0 && rows[at - 1].host === row.host ? "" : row.host)],
+    ["Rank", (row) => (row.thread === undefined ? `${sign(row)}${span(row.first, row.last)}` : ""), true],
+    ...(hasThreads ? [["Thread", (row) => row.thread ?? "", true]] : []),
+    [rows.some((row) => row.first !== row.last) ? "Mean" : "", (row) => amount(row.mean, shown.unit, most), true],
+  ], rows, ({ first: rank, threads, locations: [first, last] }) => {
+    if (threads.length > 0 && !parted.delete(rank)) parted.add(rank);
+    drawSystem();
+    change({ first, last });
+  });
+  keep("system", all.map(({ host, first, last, thread, mean }) => ({
+    host, first, last, ...(hasThreads ? { thread: thread ?? "all" } : {}), mean,
+  })));
 }
 
 /** The outline of a violin: how dense values are, by Gaussian kernels with Silverman's bandwidth. */

@@ -2,8 +2,9 @@
 //! numbers are those of the report.
 
 use anyhow::{Context, Result};
+use laggard_engine::events::Placed;
 use laggard_overlay::Stop;
-use laggard_report::{Amount, CallNode, CallTree, words};
+use laggard_report::{Amount, CallNode, CallTree, Spread, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -15,6 +16,9 @@ use crate::share::Share;
 const NODES: usize = 500;
 /// Most bytes of all their names.
 const NAMES: usize = 40_000;
+
+/// Most rows of threads of a rank.
+const THREADS: u32 = 512;
 
 /// Asks for a metric, by place in the program, and for one of these by ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -37,23 +41,9 @@ const METRICS: [Metric; 5] = [
     ("time", "s", |node| Some(node.time_s.clone())),
     ("waiting", "s", |node| Some(node.waiting_s.clone())),
     ("caused", "s", |node| node.caused_s.clone()),
-    ("calls", "", |node| Some(in_numbers(&node.calls))),
-    ("bytes", "B", |node| Some(in_numbers(&node.bytes))),
+    ("calls", "", |node| Some(node.calls.as_f64())),
+    ("bytes", "B", |node| Some(node.bytes.as_f64())),
 ];
-
-fn in_numbers(amount: &Amount<u64>) -> Amount<f64> {
-    Amount {
-        inclusive: amount.inclusive as f64,
-        exclusive: amount.exclusive as f64,
-        ranks: amount.ranks.as_ref().map(|spread| laggard_report::Spread {
-            min: spread.min as f64,
-            median: spread.median as f64,
-            max: spread.max as f64,
-            max_rank: spread.max_rank,
-            classes: spread.classes.iter().map(|&one| one as f64).collect(),
-        }),
-    }
-}
 
 impl Asked for Tree {
     /// The head's report tells all.
@@ -121,7 +111,7 @@ impl Asked for Tree {
             "nodes": nodes.collect::<Vec<_>>(),
             "nodes_in_report": tree.nodes.len(),
             "node": self.node.unwrap_or(0),
-            "system": system(share, tree, spread.map(|spread| spread.classes).unwrap_or_default()),
+            "system": spread.map_or_else(|| json!([]), |spread| system(share, tree, spread)),
         }))
     }
 }
@@ -153,23 +143,60 @@ fn largest(tree: &CallTree, amount: fn(&CallNode) -> Option<Amount<f64>>) -> Vec
     order.iter().copied().filter(has_parent).collect()
 }
 
-/// Means of a rank by classes of successive ranks, with their hosts.
-fn system(share: &Share, tree: &CallTree, classes: Vec<f64>) -> Value {
+/// Means of a rank by classes of successive ranks, with their hosts, and of their threads.
+fn system(share: &Share, tree: &CallTree, spread: Spread<f64>) -> Value {
     let count = tree.ranks_per_class.max(1);
     let last = share.events().ranks().saturating_sub(1);
     let placed = &share.events().placed;
-    let rows = (0..).zip(classes).map(|(class, mean)| {
+    let mut threads = spread.threads.into_iter();
+    let rows = (0..).zip(spread.classes).map(|(class, mean)| {
         let first: u32 = class * count;
         let at = placed.partition_point(|one| one.rank < first);
         let host = placed.get(at).map_or("", |_| share.host(at));
         let last = first.saturating_add(count - 1).min(last);
+        let locations = share.of_ranks(first, last);
+        let means = threads.next().unwrap_or_default();
         json!({
             "host": short(host),
             "first": first,
             "last": last,
-            "locations": share.of_ranks(first, last),
+            "locations": locations,
             "mean": mean,
+            "threads": of_threads(tree, placed, locations, &means),
         })
+    });
+    rows.collect()
+}
+
+/// Means of a thread of some ranks by classes of successive threads: first and last of them, first and last
+/// location, mean. Those of several ranks have the locations of all. None if no rank has several.
+fn of_threads(
+    tree: &CallTree,
+    placed: &[Placed],
+    (begin, end): (usize, usize),
+    means: &[f64],
+) -> Vec<Value> {
+    let placed = placed.get(begin..=end).unwrap_or_default();
+    let count = tree.threads_per_class.unwrap_or(1).max(1);
+    let most = placed.iter().map(|one| one.thread).max().unwrap_or(0);
+    let is_one = placed.first().map(|one| one.rank) == placed.last().map(|one| one.rank);
+    let classes = match most {
+        0 => 0..0,
+        _ => 0..(most / count + 1).min(THREADS),
+    };
+    let rows = classes.map(|class| {
+        let first = class * count;
+        let last = first.saturating_add(count - 1).min(most);
+        let before = |thread| begin + placed.partition_point(|one| one.thread < thread);
+        let (from, until) = match is_one {
+            true => (
+                before(first),
+                before(last.saturating_add(1)).saturating_sub(1),
+            ),
+            false => (begin, end),
+        };
+        let mean = means.get(class as usize).copied().unwrap_or(0.0);
+        json!([first, last, from, until, mean])
     });
     rows.collect()
 }

@@ -88,6 +88,8 @@ pub struct Amounts {
     pub exclusive: Vec<u64>,
     /// Of the node with those below it; none where there is nothing.
     pub spreads: Vec<Option<Spreading>>,
+    /// The same by classes of ranks and threads; empty without threads.
+    pub of_threads: Vec<Option<Vec<Vec<u64>>>>,
 }
 
 impl Shape {
@@ -157,8 +159,17 @@ impl Shape {
         self.off_work.get(&(site, kind)).map(|&node| node as usize)
     }
 
+    /// Amounts by node and rank, or thread, with those of the nodes below.
+    pub fn inclusive(&self, mut values: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
+        self.add_up(&mut values, |sum, part| {
+            let pairs = sum.iter_mut().zip(part);
+            pairs.for_each(|(sum, part)| *sum = sum.saturating_add(*part));
+        });
+        values
+    }
+
     /// Adds the amounts of each node to its parent's.
-    pub fn add_up<T>(&self, amounts: &mut [T], add: impl Fn(&mut T, &T)) {
+    fn add_up<T>(&self, amounts: &mut [T], add: impl Fn(&mut T, &T)) {
         for node in (1..amounts.len()).rev() {
             let (before, from) = amounts.split_at_mut(node);
             add(&mut before[self.parents[node] as usize], &from[0]);
@@ -193,14 +204,19 @@ impl Shape {
             let amount = |metric: Metric| {
                 let at = metric as usize;
                 let of = (inclusive[at][node], amounts[at].exclusive[node]);
-                (of, amounts[at].spreads[node].clone())
+                let threads = amounts[at].of_threads.get(node).cloned().flatten();
+                let spread = amounts[at].spreads[node].clone();
+                (
+                    of,
+                    spread.map(|spread| (spread, threads.unwrap_or_default())),
+                )
             };
             let count = |metric| {
                 let ((inclusive, exclusive), spread) = amount(metric);
                 Amount {
                     inclusive,
                     exclusive,
-                    ranks: spread.map(|one| one.told(|value| value)),
+                    ranks: spread.map(|(one, threads)| one.told(threads, |value| value)),
                 }
             };
             let time = |metric| {
@@ -208,7 +224,7 @@ impl Shape {
                 Amount {
                     inclusive: seconds(inclusive),
                     exclusive: seconds(exclusive),
-                    ranks: spread.map(|one| one.told(seconds)),
+                    ranks: spread.map(|(one, threads)| one.told(threads, seconds)),
                 }
             };
             let (what, name) = &names[node];
