@@ -82,6 +82,16 @@ impl Tree {
         1 + self.inner.len() + self.outer.len()
     }
 
+    /// Whether it is one of so many agents: what another one sent may be anything.
+    pub fn is_of(&self, agents: usize) -> bool {
+        let fits = |members: &Members| members.0.max().is_none_or(|last| (last as usize) < agents);
+        let is_whole = self.fan_out > 0 && fits(&self.inner) && fits(&self.outer);
+        is_whole
+            && !self.inner.contains(HEAD)
+            && !self.outer.contains(HEAD)
+            && !self.outer.iter().any(|agent| self.inner.contains(agent))
+    }
+
     fn position(&self, agent: usize) -> Option<usize> {
         let behind = || Some(1 + self.inner.len() + self.outer.position(agent)?);
         match agent {
@@ -188,5 +198,19 @@ mod tests {
         assert_eq!(tree(512, 8).depth(), 3);
         let some: Members = [3, 4, 7].into_iter().collect();
         assert!(some.contains(4) && !some.contains(5) && !some.contains(8));
+    }
+
+    #[test]
+    fn a_tree_of_others_is_no_tree() {
+        let tree = |inner: &[usize], outer: &[usize], fan_out| Tree {
+            fan_out,
+            inner: inner.iter().copied().collect(),
+            outer: outer.iter().copied().collect(),
+        };
+        assert!(tree(&[1, 2], &[3], 2).is_of(4) && tree(&[], &[], 1).is_of(1));
+        assert!(!tree(&[1, 2], &[3], 2).is_of(3));
+        assert!(!tree(&[1, 2], &[3], 0).is_of(4));
+        assert!(!tree(&[1, 2], &[2, 3], 2).is_of(4));
+        assert!(!tree(&[0, 1], &[], 2).is_of(4) && !tree(&[1], &[0], 2).is_of(4));
     }
 }

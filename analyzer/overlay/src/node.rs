@@ -59,6 +59,14 @@ struct Asked {
 /// The result of work on a question.
 type Done = (u64, Result<Vec<u8>, String>);
 
+/// What comes of work, or why there is nothing.
+fn done_with(work: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>, String> {
+    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done.map_err(|error| format!("{error:#}")),
+        Err(_) => Err("laggard failed to answer this question".to_owned()),
+    }
+}
+
 struct Node {
     link: Arc<dyn Link>,
     work: Arc<dyn Work>,
@@ -147,7 +155,24 @@ impl Node {
     fn take(&mut self, from: usize, packet: &[u8]) -> bool {
         let body = packet.strip_prefix(&[Kind::Question as u8]);
         let message = body.and_then(|body| postcard::from_bytes(body).ok());
+        let message = message.filter(|message| self.may_say(from, message));
         message.is_none_or(|message| self.hear(from, message, None))
+    }
+
+    /// Whether a message makes sense, and is of an agent that it can come from.
+    fn may_say(&self, from: usize, message: &Message) -> bool {
+        let me = self.me();
+        let is_above = |tree: &Tree| tree.parent(me) == Some(from);
+        match message {
+            Message::Ask { tree, .. } => tree.is_of(self.link.agents()) && is_above(tree),
+            Message::Stop { number } => {
+                let asked = self.asked.get(number);
+                asked.is_some_and(|asked| is_above(&asked.tree))
+            }
+            Message::End => from == HEAD,
+            // Who was not asked is not heard.
+            Message::Part { .. } => true,
+        }
     }
 
     fn hear(
@@ -200,7 +225,7 @@ impl Node {
             part: None,
             missing: Vec::new(),
             until: match wait {
-                Wait::Until(ms) => Some(Instant::now() + Duration::from_millis(ms)),
+                Wait::Until(ms) => Instant::now().checked_add(Duration::from_millis(ms)),
                 _ => None,
             },
             reply,
@@ -236,12 +261,7 @@ impl Node {
             let (work, done) = (self.work.clone(), self.done.clone());
             let (question, stop) = (asked.question.clone(), asked.stop.clone());
             tokio::task::spawn_blocking(move || {
-                let part =
-                    std::panic::catch_unwind(AssertUnwindSafe(|| work.part(&question, &stop)));
-                let part = match part {
-                    Ok(part) => part.map_err(|error| format!("{error:#}")),
-                    Err(_) => Err("laggard failed to answer this question".to_owned()),
-                };
+                let part = done_with(|| work.part(&question, &stop));
                 // Nobody takes it if this agent ends.
                 let _ = done.send((number, part));
             });
@@ -272,7 +292,7 @@ impl Node {
         number: u64,
         of: Option<usize>,
         part: Option<Vec<u8>>,
-        missing: Vec<Missing>,
+        mut missing: Vec<Missing>,
     ) {
         let Some(asked) = self.asked.get_mut(&number) else {
             return;
@@ -280,6 +300,8 @@ impl Node {
         let Some(open) = asked.open.get_mut(&from) else {
             return;
         };
+        // It speaks for those behind it alone.
+        missing.retain(|one| open.contains(&one.agent));
         if asked.wait == Wait::None {
             for agent in of.iter().chain(missing.iter().map(|one| &one.agent)) {
                 open.remove(agent);
@@ -318,11 +340,8 @@ impl Node {
             (Ok(part), None) => Ok(part),
             (Ok(part), Some(before)) => {
                 let kept = before.clone();
-                let merged = self.work.merge(&asked.question, before, part);
-                merged.map_err(|error| {
-                    asked.part = Some(kept);
-                    format!("{error:#}")
-                })
+                let merged = done_with(|| self.work.merge(&asked.question, before, part));
+                merged.inspect_err(|_| asked.part = Some(kept))
             }
             (Err(why), before) => {
                 asked.part = before;

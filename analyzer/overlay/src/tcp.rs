@@ -206,9 +206,10 @@ pub async fn join(meeting: &Meeting) -> Result<Linked> {
     // The head waits for the others as long as it takes.
     let welcome = read_frame(&mut stream).await.with_context(failed)?;
     let mut welcome: Welcome = postcard::from_bytes(&welcome)?;
-    if let Some(first) = welcome.addresses.first_mut() {
-        *first = Some(head);
+    if !(1..welcome.addresses.len()).contains(&welcome.agent) {
+        bail!("{}: it does not say which agent this one is", failed());
     }
+    welcome.addresses[0] = Some(head);
     let (mesh, inbox) = Mesh::new(welcome.agent, welcome.addresses, meeting);
     mesh.adopt(0, stream);
     mesh.clone().keep_accepting(listener);

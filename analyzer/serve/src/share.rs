@@ -184,6 +184,15 @@ impl Share {
         &self.events.placed[at]
     }
 
+    /// A location that another agent tells of.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(&self, at: usize) -> Result<&Placed> {
+        let placed = self.events.placed.get(at);
+        placed.context("an agent tells of a location that there is not")
+    }
+
     /// The first and the last location of ranks from `first` to `last`; of ranks without trace, one beside them.
     pub fn of_ranks(&self, first: u32, last: u32) -> (usize, usize) {
         let placed = &self.events.placed;

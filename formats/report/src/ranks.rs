@@ -80,7 +80,21 @@ fn ranges(ranks: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
 
 /// A set of ranks, as ascending ranges that do not touch: first and last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<(u32, u32)>")]
 pub struct RankSet(Vec<(u32, u32)>);
+
+impl TryFrom<Vec<(u32, u32)>> for RankSet {
+    type Error = &'static str;
+
+    fn try_from(ranges: Vec<(u32, u32)>) -> Result<RankSet, &'static str> {
+        let are_ranges = ranges.iter().all(|(first, last)| first <= last);
+        let mut pairs = ranges.windows(2);
+        match are_ranges && pairs.all(|pair| u64::from(pair[0].1) + 1 < pair[1].0.into()) {
+            true => Ok(RankSet(ranges)),
+            false => Err("these are no ascending ranges"),
+        }
+    }
+}
 
 impl RankSet {
     /// The set of `ranks`, in any order.
@@ -123,6 +137,11 @@ impl RankSet {
     pub fn contains(&self, rank: u32) -> bool {
         let after = self.0.partition_point(|&(first, _)| first <= rank);
         after > 0 && rank <= self.0[after - 1].1
+    }
+
+    /// The largest of them.
+    pub fn max(&self) -> Option<u32> {
+        self.0.last().map(|range| range.1)
     }
 
     /// Whether it has no rank.
@@ -195,6 +214,16 @@ mod tests {
             [3, 5, 9, 8].map(|rank| set.position(rank)),
             [Some(0), Some(2), Some(3), None]
         );
+        assert_eq!((set.max(), RankSet::default().max()), (Some(9), None));
+    }
+
+    #[test]
+    fn what_others_send_is_a_set() {
+        let read = |text: &str| serde_json::from_str::<RankSet>(text).ok();
+        assert_eq!(read("[[3,5],[9,9]]"), Some(RankSet::new([9, 3, 4, 5])));
+        for odd in ["[[5,3]]", "[[3,5],[6,6]]", "[[9,9],[3,5]]", "[[3,5],[4,9]]"] {
+            assert_eq!(read(odd), None, "{odd}");
+        }
     }
 
     #[test]

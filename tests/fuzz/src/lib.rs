@@ -109,6 +109,18 @@ pub const TARGETS: &[Target] = &[
         limit: 4 << 10,
     },
     Target {
+        name: "parts",
+        run: targets::parts,
+        input: Input::Plain,
+        limit: 4 << 10,
+    },
+    Target {
+        name: "packets",
+        run: targets::packets,
+        input: Input::Plain,
+        limit: 4 << 10,
+    },
+    Target {
         name: "symbols",
         run: targets::symbols,
         input: Input::Plain,

@@ -128,6 +128,16 @@ fn questions() {
 }
 
 #[test]
+fn parts() {
+    replay("parts", 10_000);
+}
+
+#[test]
+fn packets() {
+    replay("packets", 5000);
+}
+
+#[test]
 fn symbols() {
     replay("symbols", 2000);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use laggard_overlay::filters::{Ranks, Sum};
 use laggard_overlay::{Filter, Stop};
 use laggard_report::{RankSet, list_of_ranks};
@@ -123,14 +123,16 @@ impl Asked for Alike {
             .into_iter()
             .flatten()
             .map(|(_, (locations, cells))| row(share, &locations.0, cells))
-            .collect();
+            .collect::<Result<_>>()?;
         rows.sort_by_key(|row| row.first);
         self.0.told(share, rows, partly)
     }
 }
 
 /// The row of some locations. If these are not in succession, the first one is looked at next.
-fn row(share: &Share, locations: &RankSet, cells: Vec<Sum>) -> Row {
+fn row(share: &Share, locations: &RankSet, cells: Vec<Sum>) -> Result<Row> {
+    // Before all of them are looked at.
+    share.named(locations.max().context("a class of nobody")? as usize)?;
     let all = || locations.iter().map(|at| at as usize);
     let (first, last) = (all().next().unwrap_or(0), all().last().unwrap_or(0));
     let count = locations.len() as usize;
@@ -141,7 +143,7 @@ fn row(share: &Share, locations: &RankSet, cells: Vec<Sum>) -> Row {
         (_, false) => list_of_ranks(ranks.iter(), RANGES),
         (_, true) => format!("{count} threads of {}", list_of_ranks(ranks.iter(), RANGES)),
     };
-    Row {
+    Ok(Row {
         label: cut(&label, LABEL),
         first,
         last: if last - first + 1 == count {
@@ -151,5 +153,5 @@ fn row(share: &Share, locations: &RankSet, cells: Vec<Sum>) -> Row {
         },
         count,
         cells,
-    }
+    })
 }

@@ -67,13 +67,13 @@ impl Asked for Changes {
 
     fn answer(&self, share: &Share, told: Told) -> Result<Value> {
         let rows = told.rows.iter().map(|(time, at, parameter)| {
-            json!({
+            Ok(json!({
                 "at_s": seconds(*time),
                 "location": at,
-                "rank": share.placed(*at).rank,
+                "rank": share.named(*at)?.rank,
                 "change": Change::of(*parameter).map_or_else(String::new, |change| change.text()),
-            })
+            }))
         });
-        Ok(json!({"changes": rows.collect::<Vec<_>>(), "count": told.count}))
+        Ok(json!({"changes": rows.collect::<Result<Vec<_>>>()?, "count": told.count}))
     }
 }

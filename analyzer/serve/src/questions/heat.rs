@@ -1,6 +1,6 @@
 //! Amounts by locations and time: shares of a kind of time, or what was sent or counted.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_overlay::Stop;
@@ -78,6 +78,9 @@ impl Asked for Heat {
     fn answer(&self, share: &Share, (cells, partly): Self::Part) -> Result<Value> {
         let chosen = share.chosen(self.first, self.last)?;
         let (width, in_row) = self.shape(chosen.len());
+        if cells.len() != width * chosen.len().div_ceil(in_row) {
+            bail!("an agent tells of another map");
+        }
         let rows = cells.chunks(width).enumerate().map(|(row, cells)| {
             let first = chosen.start + row * in_row;
             let last = (first + in_row).min(chosen.end) - 1;

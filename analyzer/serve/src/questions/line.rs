@@ -194,7 +194,7 @@ impl Asked for Line {
         let stretch = share.stretch(self.from_s, self.until_s)?;
         let mut texts = Texts::default();
         let lanes = lanes.into_iter().map(|(at, lane)| {
-            let place = share.placed(at);
+            let place = share.named(at)?;
             let calls = lane.calls.map(|calls| {
                 let calls = calls.iter().map(|call| {
                     let (name, place) = (texts.number(&call.name), texts.number(&call.place));
@@ -237,7 +237,7 @@ impl Asked for Line {
             let parts = calls
                 .is_none()
                 .then(|| STANDARD.encode(shares.collect::<Vec<u8>>()));
-            json!({
+            Ok(json!({
                 "location": at,
                 "rank": place.rank,
                 "thread": place.thread,
@@ -245,9 +245,9 @@ impl Asked for Line {
                 "parts": parts,
                 "waits": waits,
                 "samples": samples,
-            })
+            }))
         });
-        let lanes: Vec<Value> = lanes.collect();
+        let lanes = lanes.collect::<Result<Vec<Value>>>()?;
         Ok(json!({
             "from_s": seconds(stretch.0),
             "until_s": seconds(stretch.1),

@@ -257,14 +257,14 @@ impl Asked for Selection {
         });
         let waits = sums.waits.iter().map(|(lost, at, since, pattern, late)| {
             let pattern = u8::try_from(*pattern).ok().and_then(PatternId::from_number);
-            json!({
+            Ok(json!({
                 "lost_s": seconds(lost.0),
                 "since_s": seconds(*since),
                 "location": at,
-                "rank": share.placed(*at as usize).rank,
+                "rank": share.named(*at as usize)?.rank,
                 "pattern": pattern.map_or("", PatternId::name),
                 "late_rank": (*late != u32::MAX).then_some(late),
-            })
+            }))
         });
         // From, to, how many, and their sum.
         let told = |histogram: &Histogram, unit: f64| -> Vec<Value> {
@@ -284,7 +284,7 @@ impl Asked for Selection {
             "unknown_waits": sums.unknown,
             "profile": profile.collect::<Vec<_>>(),
             "profile_rows": rows,
-            "waits": waits.collect::<Vec<_>>(),
+            "waits": waits.collect::<Result<Vec<_>>>()?,
             "durations_s": told(&sums.durations, 1e9),
             "sizes": told(&sums.sizes, 1.0),
         }))

@@ -6,6 +6,7 @@ mod archive;
 mod exports;
 mod location;
 mod node;
+mod packets;
 mod questions;
 mod symbols;
 mod texts;
@@ -16,7 +17,8 @@ pub use archive::archive;
 pub use exports::exports;
 pub use location::location;
 pub use node::node;
-pub use questions::questions;
+pub use packets::packets;
+pub use questions::{parts, questions};
 pub use symbols::symbols;
 pub use texts::{baseline, report, rules};
 

@@ -1,4 +1,4 @@
-//! What a page asks `laggard serve`, and the index that lies beside a trace.
+//! What a page asks `laggard serve`, the index that lies beside a trace, and what other agents answer.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -9,8 +9,9 @@ use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
 use laggard_overlay::{Reply, Stop, Work};
 use laggard_report::Report;
-use laggard_serve::index::{self, Index};
-use laggard_serve::{Question, Share, answer};
+use laggard_serve::index::Index;
+use laggard_serve::questions::{Question, answer, merged};
+use laggard_serve::{Share, index};
 
 use super::analysis::write;
 use super::scratch;
@@ -94,17 +95,81 @@ pub fn questions(bytes: &[u8]) {
     });
 }
 
+/// Of each kind one.
+const KINDS: [&str; 20] = [
+    r#"{"ask":"overview"}"#,
+    r#"{"ask":"heat","metric":"waiting","width":20,"height":2}"#,
+    r#"{"ask":"heat","metric":"late_sender","width":9,"height":1}"#,
+    r#"{"ask":"alike","metric":"waiting","width":20,"height":2}"#,
+    r#"{"ask":"course","metric":"waiting","width":20}"#,
+    r#"{"ask":"line","width":40}"#,
+    r#"{"ask":"line","first":0,"last":0,"width":9}"#,
+    r#"{"ask":"path","width":20}"#,
+    r#"{"ask":"messages"}"#,
+    r#"{"ask":"selection"}"#,
+    r#"{"ask":"selection","functions":"recv","until_s":0.1}"#,
+    r#"{"ask":"call","location":0,"number":3,"at_s":0.01}"#,
+    r#"{"ask":"changes"}"#,
+    r#"{"ask":"meanwhile","location":1,"from_s":0.0,"until_s":0.5}"#,
+    r#"{"ask":"tree","metric":"time","node":0}"#,
+    r#"{"ask":"matrix","metric":"waiting"}"#,
+    r#"{"ask":"matrix","metric":"messages","from_s":0.0,"until_s":0.5}"#,
+    r#"{"ask":"matrix","metric":"bytes","hosts":true}"#,
+    r#"{"ask":"topology","metric":"waiting"}"#,
+    r#"{"ask":"what_if","changes":[["network","latency=0"]]}"#,
+];
+/// Instead of changes, the part of the other agent itself.
+const PLAIN: u8 = 2;
+
+/// Options, the number of a question, and changes of the own part, each a position of two bytes and a byte: the
+/// part that another agent sends. The head has an answer, or an error of one line.
+pub fn parts(bytes: &[u8]) {
+    let [options, number, rest @ ..] = bytes else {
+        return;
+    };
+    let text = KINDS[usize::from(*number) % KINDS.len()];
+    let question: Question = serde_json::from_str(text).expect("a question");
+    let packed = question.packed().expect("a question that was JSON");
+    let number = usize::from(options & OTHER_TRACE);
+    SERVED.with(|served| {
+        let share = &served[number].get_or_init(|| Served::new(number)).share;
+        let own = share.part(&packed, &Stop::default()).expect("a part");
+        let mut other = own.clone();
+        for change in rest.as_chunks::<3>().0 {
+            let at = usize::from(u16::from_le_bytes([change[0], change[1]]));
+            if let Some(byte) = other.get_mut(at % own.len().max(1)) {
+                *byte ^= change[2];
+            }
+        }
+        if options & PLAIN != 0 {
+            other = rest.to_vec();
+        }
+        for (one, other) in [(&own, &other), (&other, &own)] {
+            if let Ok(part) = merged(&packed, one, other) {
+                told(share, &question, part);
+            }
+        }
+    });
+}
+
 fn ask(share: &Share, question: &Question) {
     let packed = question.packed().expect("a question that was JSON");
-    let part = share.part(&packed, &Stop::default());
-    let answer = part.and_then(|part| {
-        let reply = Reply {
-            part: Some(part),
-            missing: Vec::new(),
-        };
-        answer(share, question, reply)
-    });
-    if let Err(error) = answer {
-        assert!(!format!("{error:#}").contains('\n'), "{error:#}");
+    match share.part(&packed, &Stop::default()) {
+        Ok(part) => told(share, question, part),
+        Err(error) => is_line(&error),
     }
+}
+
+fn told(share: &Share, question: &Question, part: Vec<u8>) {
+    let reply = Reply {
+        part: Some(part),
+        missing: Vec::new(),
+    };
+    if let Err(error) = answer(share, question, reply) {
+        is_line(&error);
+    }
+}
+
+fn is_line(error: &anyhow::Error) {
+    assert!(!format!("{error:#}").contains('\n'), "{error:#}");
 }
