@@ -12,10 +12,10 @@ use laggard_overlay::{Stop, Stopped};
 
 use crate::messages::Messages;
 
-/// Sizes of the largest traces that are read as a whole, bytes. Messages are kept in memory. The critical path takes 24 bytes
-/// there each time it goes on with another location, and 32 in a temporary file for each wait; it is found at 60 MB a second.
-const LARGEST_OF_MESSAGES: u64 = 1 << 30;
-const LARGEST_OF_PATH: u64 = 16 << 30;
+/// Size of the largest trace that is read as a whole, bytes. The critical path takes 24 bytes in memory each time it goes on
+/// with another location, and 32 in a temporary file for each wait; it is found at 60 MB a second. Messages take some 10
+/// bytes each in a temporary file.
+const LARGEST: u64 = 16 << 30;
 /// What takes longer to make is answered once somebody asks again.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -143,7 +143,7 @@ impl Whole {
     /// # Errors
     /// The trace is too large, or there is no room for temporary files.
     pub fn path(self: &Arc<Self>) -> Result<Option<Arc<Stretches>>> {
-        let whole = self.readable(LARGEST_OF_PATH, "to follow its critical path")?;
+        let whole = self.readable("to follow its critical path")?;
         let found = self.path.get(move || whole.follow());
         found.context("there is no critical path")
     }
@@ -151,15 +151,15 @@ impl Whole {
     /// All messages; `None` while they are being joined.
     ///
     /// # Errors
-    /// The trace is too large, or has too many of them.
+    /// The trace is too large, or there is no room for temporary files.
     pub fn messages(self: &Arc<Self>) -> Result<Option<Arc<Messages>>> {
-        let whole = self.readable(LARGEST_OF_MESSAGES, "to join its messages")?;
+        let whole = self.readable("to join its messages")?;
         self.messages.get(move || Messages::of(&*whole.events()?))
     }
 
     /// It, unless the trace is too large.
-    fn readable(self: &Arc<Self>, largest: u64, to: &str) -> Result<AssertUnwindSafe<Arc<Self>>> {
-        if self.bytes > largest {
+    fn readable(self: &Arc<Self>, to: &str) -> Result<AssertUnwindSafe<Arc<Self>>> {
+        if self.bytes > LARGEST {
             bail!("the trace is too large {to}");
         }
         // What others left is still whole, see `locked`.

@@ -39,13 +39,9 @@ impl Asked for Messages {
             Ok(all) => all,
             Err(without) => return Ok(without),
         };
-        stop.check()?;
-        let is_among = |at: u32| chosen.contains(&(at as usize));
-        let among = all
-            .within(stretch)
-            .filter(|message| is_among(message.from) && is_among(message.to))
-            .take(MESSAGES + 1);
-        let messages = among.map(|message| {
+        let among = chosen.start as u32..chosen.end as u32;
+        let messages = all.within(stretch, &among, MESSAGES + 1, stop)?;
+        let messages = messages.iter().map(|message| {
             json!([
                 message.from,
                 message.sent - stretch.0,
