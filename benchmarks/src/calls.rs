@@ -58,6 +58,8 @@ pub fn measure(directory: &Path, rounds: usize, outcome: &mut Outcome) -> Result
                 .collect::<Vec<_>>(),
         )
     }));
+    let steered = steered(&bench, rounds, &mut outcome.raw)?;
+    outcome.table(steered);
     let computing = computing(&bench, rounds, &mut outcome.raw)?;
     outcome.table(computing);
     let mut parts = Table::new("ns that every call takes at least", &["part", "ns"]);
@@ -94,6 +96,25 @@ const BETWEEN: [Variant; 6] = [
         ],
     ),
 ];
+
+/// What is added to calls that take next to nothing, with a look at what `laggard steer` wants and without.
+fn steered(bench: &Bench, rounds: usize, raw: &mut Vec<(String, Vec<f64>)>) -> Result<Table> {
+    let variants = [
+        Variant::Bare,
+        Variant::With("to be steered", &[]),
+        Variant::NotSteered,
+    ];
+    let [program, ..] = PROGRAMS;
+    let runs = runs(bench, program, &variants, rounds)?;
+    for (runs, variant) in runs.iter().zip(variants) {
+        let name = format!("{} {}, processor ns/call", program.name, variant.name());
+        raw.push((name, runs.iter().map(|sample| sample.cpu_ns).collect()));
+    }
+    let title = format!("ns added per call: processor time, medians of {rounds} rounds");
+    Ok(table(&title, &variants, &[(program, runs)], |runs| {
+        median(&runs.iter().map(|sample| sample.cpu_ns).collect::<Vec<_>>())
+    }))
+}
 
 /// What is added to a program that computes most of the time, by what is asked of that time.
 fn computing(bench: &Bench, rounds: usize, raw: &mut Vec<(String, Vec<f64>)>) -> Result<Table> {

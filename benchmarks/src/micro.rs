@@ -121,6 +121,8 @@ pub enum Variant {
     Collector(u32),
     /// The collector with these settings: its name, and variables with their values.
     With(&'static str, &'static [(&'static str, &'static str)]),
+    /// The collector, which finds something else in place of the block that `laggard steer` writes.
+    NotSteered,
     /// EZTrace.
     EzTrace,
 }
@@ -132,6 +134,7 @@ impl Variant {
             Variant::Bare => "bare".to_owned(),
             Variant::Collector(depth) => format!("depth {depth}"),
             Variant::With(name, _) => name.to_owned(),
+            Variant::NotSteered => "not to be steered".to_owned(),
             Variant::EzTrace => "eztrace".to_owned(),
         }
     }
@@ -233,7 +236,10 @@ impl Bench {
         let mut command = process::mpirun(program.ranks);
         match variant {
             Variant::Bare => {}
-            Variant::Collector(_) | Variant::With(..) => {
+            Variant::Collector(_) | Variant::With(..) | Variant::NotSteered => {
+                if variant == Variant::NotSteered {
+                    fs::create_dir_all(trace.join("control"))?;
+                }
                 let set = |name: &str, value: &OsStr| {
                     let mut variable = std::ffi::OsString::from(name);
                     variable.push("=");
