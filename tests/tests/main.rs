@@ -34,6 +34,7 @@ mod repairs;
 mod samples;
 mod serve;
 mod serve_agents;
+mod serve_strangers;
 mod settings;
 mod shmem;
 mod slurm;

@@ -1,7 +1,7 @@
 //! `laggard run --report`, and commands that find the trace by themselves.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -173,6 +173,34 @@ fn the_page_is_opened() {
     std::thread::sleep(Duration::from_millis(100));
     let opened = fs::read_to_string(bench.path("opened")).expect("something was opened");
     assert_eq!(opened.trim(), "laggard-trace/report.html", "{outcome}");
+}
+
+/// Where nothing opens files, the page is written all the same.
+#[test]
+fn without_a_browser_the_page_is_named() {
+    let bench = Bench::sharing("one-step-no-browser");
+    let program = bench.compile("attacks/wrapped.c", &[], &[]);
+    let tools = bench.path("tools");
+    fs::create_dir(&tools).expect("a directory");
+    let path = std::env::var_os("PATH").expect("a path");
+    let folders = std::env::split_paths(&path).filter_map(|folder| fs::read_dir(folder).ok());
+    for tool in folders.flatten().flatten() {
+        let name = tool.file_name();
+        let opens = ["xdg-open", "gio", "gnome-open", "kde-open", "wslview"];
+        if !opens.iter().any(|opens| name == *opens) {
+            // The first one of a name counts.
+            let _ = symlink(tool.path(), tools.join(name));
+        }
+    }
+    let mut command = run(&bench, &["--open"], &[program.to_str().expect("a path")]);
+    let outcome = outcome(&bench, command.env("PATH", &tools)).expect_success();
+    let told = "open laggard-trace/report.html yourself";
+    assert!(
+        outcome.stderr.contains("no browser could be started"),
+        "{outcome}"
+    );
+    assert!(outcome.stderr.contains(told), "{outcome}");
+    assert!(bench.path("laggard-trace/report.html").exists());
 }
 
 /// Options have one name in all commands; former names still work, and say so.
