@@ -206,6 +206,37 @@ impl Tour {
         );
         saves.as_u64().unwrap_or(0) as usize
     }
+
+    /// Opens the first rank of the profile: its threads are those of the report, and one of them can be chosen.
+    #[track_caller]
+    fn threads(&mut self, told: &Value, name: &str) {
+        self.click("#metrics tr[tabindex]");
+        self.click("#tree tr[tabindex]");
+        let before = self.count("#system tr[tabindex]");
+        self.click("#system tr[tabindex]");
+        let threads = self.count("#system tr[tabindex]") - before;
+        let locations = told["locations"].as_array().into_iter().flatten();
+        let of_first = locations.filter(|one| one["rank"] == 0).count();
+        assert_eq!(threads, if of_first > 1 { of_first } else { 0 });
+        if threads > 0 {
+            keep(
+                &format!("{name}-threads.png"),
+                &self.browser.picture_of("#system", WIDTH),
+            );
+            self.click(&format!(
+                "#system tr[tabindex]:nth-of-type({})",
+                2 + threads
+            ));
+            let first = "new URLSearchParams(location.hash.slice(1)).get('first') ?? -1";
+            assert_eq!(
+                number(&mut self.browser, &format!("Number({first})")),
+                threads as f64 - 1.0
+            );
+        }
+        self.click("#system tr[tabindex]");
+        assert_eq!(self.count("#system tr[tabindex]"), before);
+        self.press("0");
+    }
 }
 
 /// Looks at all views of the pages of a trace, whose report is at `report`. Pictures are called by `name`.
@@ -298,6 +329,9 @@ pub fn tour(bench: &Bench, trace: &Path, report: &Path, name: &str) -> Seen {
     tour.press("0");
     tour.click("#waits tr[tabindex]");
     tour.press("0");
+    if told["call_tree"]["ranks_per_class"] == 1 {
+        tour.threads(&told, name);
+    }
     // A rank may have many locations.
     let locations = told["locations"].as_array().map_or(0, Vec::len);
     let rows = tour.count("#system tr[tabindex]");

@@ -210,7 +210,7 @@ mod tests {
         let message = |n: u32| {
             let sent = i64::from(n / LOCATIONS) * 100 + i64::from(n.wrapping_mul(7919) % 90);
             // Some take a thousand times as long.
-            let took = if n % 1009 == 0 { 50_000 } else { 50 };
+            let took = if n.is_multiple_of(1009) { 50_000 } else { 50 };
             Message {
                 sent,
                 received: sent + took,
