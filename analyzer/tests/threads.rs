@@ -10,9 +10,9 @@ use crate::per_rank::read;
 use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
-use laggard_report::Report;
+use laggard_report::{Bottleneck, ParallelRegion, Report};
 use laggard_trace::calls::number;
-use laggard_trace::{Extension, Record, Signature};
+use laggard_trace::{Extension, PEER_NONE, Record, Signature};
 
 const MS: u64 = 1_000_000;
 
@@ -129,6 +129,98 @@ fn threads_idle_until_a_region_or_the_end() {
     assert_eq!(lost(&report, "idle_threads"), 13 + 18);
     // The begin at the first thread, and until the second one had it.
     assert_eq!(lost(&report, "omp_management"), 1 + 2);
+}
+
+/// A call in a region has it around it; one after it has none.
+#[test]
+fn calls_have_the_region_around_them() {
+    let rank = |rank: u32| {
+        let mut threads: Vec<Calls> = (0..2).map(|thread| Calls::new(rank, thread, 2)).collect();
+        threads[0].call(1, init(), 0, MS);
+        let begins = [(number::omp_parallel, 2), (number::omp_idle, 1 << 32 | 2)];
+        for (thread, (begin, part)) in threads.iter_mut().zip(begins) {
+            call(thread, (10, begin), (6 << 24, part), (1, 2));
+        }
+        let moved = |line: i32| match rank {
+            0 => send(number::MPI_Send, 1, line),
+            _ => receive(number::MPI_Recv, 0, line),
+        };
+        let enter = |late, early| MS * [late, early][rank as usize];
+        threads[1].call(20, moved(20), enter(20, 3), 21 * MS);
+        for (thread, member) in threads.iter_mut().zip(0..) {
+            let end = (6 << 24 | 0xff_ffff, member << 32 | 2);
+            call(thread, (11, number::omp_parallel_end), end, (30, 32));
+        }
+        threads[0].call(30, moved(30), enter(40, 33), 41 * MS);
+        threads[0].call(99, finalize(), 50 * MS, 51 * MS);
+        threads
+    };
+    let all = (0..2).flat_map(rank).collect();
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let report = analyze_by_agents(all, &options, [None, Some(2), Some(3)]);
+    let region = |line: u32| {
+        let late = |found: &&Bottleneck| found.pattern == "late_sender";
+        let mut found = report.bottlenecks.iter().filter(late);
+        let found = found.find(|found| found.location.line == line).unwrap();
+        let rows = |rows: &[ParallelRegion]| -> Vec<(u32, u32, String)> {
+            let rows = rows.iter();
+            rows.map(|row| (row.line, row.threads, row.thread_set.clone()))
+                .collect()
+        };
+        let cause = &found.causes[0].parallel_regions;
+        (rows(&found.parallel_regions), rows(cause))
+    };
+    let inside = vec![(10, 2, "1".to_owned())];
+    assert_eq!(region(20), (inside.clone(), inside));
+    assert_eq!(region(30), (Vec::new(), Vec::new()));
+}
+
+/// A late thread is told by its number, also where threads before it have no file.
+#[test]
+fn late_threads_have_their_numbers() {
+    let ranks = || {
+        let mut all: Vec<Calls> = [(0, 0), (1, 0), (1, 3), (2, 0)]
+            .map(|(rank, thread)| Calls::new(rank, thread, 3))
+            .into();
+        for at in [0, 1, 3] {
+            all[at].call(1, init(), 0, MS);
+        }
+        for (at, enter) in [(0, 10), (2, 30), (3, 20)] {
+            for (line, operation, root) in [
+                (20, number::MPI_Barrier, PEER_NONE),
+                (21, number::MPI_Reduce, 0),
+            ] {
+                let enter = enter + if line == 21 { 40 } else { 0 };
+                let leave = if line == 21 { 71 } else { 31 };
+                all[at].collective(line, operation, root, enter * MS, leave * MS);
+            }
+        }
+        for at in [0, 1, 3] {
+            all[at].call(99, finalize(), 90 * MS, 91 * MS);
+        }
+        all
+    };
+    for charge_last in [false, true] {
+        let mut options = AnalyzeOptions {
+            charge_last,
+            ..AnalyzeOptions::default()
+        };
+        options.settings.all = true;
+        let report = analyze_by_agents(ranks(), &options, [None, Some(2), Some(3)]);
+        let found = report
+            .bottlenecks
+            .iter()
+            .filter(|found| [20, 21].contains(&found.location.line));
+        let causes = found
+            .flat_map(|found| &found.causes)
+            .filter(|cause| cause.rank == 1);
+        let threads: Vec<_> = causes.map(|cause| cause.thread).collect();
+        assert!(
+            threads.len() >= 2 && threads.iter().all(|thread| *thread == Some(3)),
+            "{threads:?}"
+        );
+    }
 }
 
 /// Each holder has the time until it gave the lock back, since the one before did. What the waiting

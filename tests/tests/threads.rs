@@ -275,6 +275,7 @@ fn archives_have_waits_among_threads() {
         ("locks.c", 1, "2"),
         ("ordered.c", 1, "4"),
         ("tasks.c", 1, "2"),
+        ("in_teams.c", 2, "2"),
     ] {
         let bench = Bench::sharing(&format!("threads-archive-{}", source.replace('.', "-")));
         let program = bench.compile(&format!("threads/{source}"), FLAGS, &[]);
@@ -301,6 +302,63 @@ fn archives_have_waits_among_threads() {
             assert!(has(event), "{source}: no {event}");
         }
     }
+}
+
+/// Findings, their causes and root causes name the parallel region in which a thread calls MPI, and its number in
+/// the team; calls outside of regions have none. With both runtimes of OpenMP.
+#[test]
+fn calls_in_teams_tell_their_region() {
+    let source = "threads/in_teams.c";
+    let line = |name: &str| Value::from(mark(source, name));
+    let check_run = |run: &Run| {
+        run.loses("late_sender", ROUNDS * (2.0 * DELAY + 0.030))?;
+        let found = |name: &str| {
+            let mut found = run.report["bottlenecks"].as_array().into_iter().flatten();
+            let found = found.find(|found| {
+                found["pattern"] == "late_sender" && found["location"]["line"] == line(name)
+            });
+            found.unwrap_or(&Value::Null)
+        };
+        let regions = |of: &Value| {
+            let rows = of["parallel_regions"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let row = |row: &Value| (row["line"].clone(), row["threads"].clone());
+            rows.iter().map(row).collect::<Vec<_>>()
+        };
+        let in_region = [(line("region"), Value::from(2))];
+        let received = found("receive");
+        check(regions(received) == in_region, received)?;
+        check(
+            received["parallel_regions"][0]["thread_set"] == "1",
+            received,
+        )?;
+        let cause = &received["causes"][0];
+        check(cause["location"]["line"] == line("send"), cause)?;
+        check(regions(cause) == in_region, cause)?;
+        let roots = run.report["root_causes"].as_array().into_iter().flatten();
+        let mut roots = roots.filter(|root| root["until"]["line"] == line("send"));
+        let root = roots.next().unwrap_or(&Value::Null);
+        check(regions(root) == in_region, root)?;
+        let in_task = found("task");
+        check(
+            regions(in_task) == [(line("tasks"), Value::from(2))],
+            in_task,
+        )?;
+        // A near miss: the calls around the regions.
+        let alone = found("serial");
+        check(alone.is_object() && regions(alone).is_empty(), alone)?;
+        let received = run.dump.lines().filter(|line| line.contains(" MPI_Recv "));
+        let (inside, outside): (Vec<_>, Vec<_>) =
+            received.partition(|line| line.contains(" threads=2 member="));
+        let counts = (inside.len(), outside.len());
+        check(counts == (3 * ROUNDS as usize, ROUNDS as usize), &counts)
+    };
+    until_right("in teams", |_| check_run(&Run::of("in_teams.c", 2, "2")));
+    until_right("in teams by clang", |_| {
+        check_run(&Run::by_clang("in_teams.c", 2, "2"))
+    });
 }
 
 /// LLVM's runtime tells of itself what happens.

@@ -14,7 +14,7 @@ use std::path::Path;
 use anyhow::Result;
 use between::Between;
 use chains::Cause;
-use laggard_engine::events::{Among, Events, NONE, Operation, Outcome, UNNAMED};
+use laggard_engine::events::{Among, Events, InRegion, NONE, Operation, Outcome, UNNAMED};
 use laggard_perfetto::{Kind, Prepared, Slice, TraceWriter, Track, Value, ValueName};
 use laggard_report::Report;
 use laggard_report::units::{count, plural};
@@ -183,6 +183,8 @@ struct Alike {
     root: Option<u32>,
     calls: u32,
     among: Option<Among>,
+    /// The parallel region around it, whichever team has it.
+    region: Option<InRegion>,
 }
 
 impl Alike {
@@ -193,6 +195,9 @@ impl Alike {
             root: operation.root,
             calls: operation.calls,
             among: operation.among(),
+            region: operation
+                .region
+                .map(|region| InRegion { team: 0, ..region }),
         }
     }
 }
@@ -371,6 +376,14 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
         if path != 0 {
             values.push(("where", Value::Text(&self.places[path])));
             values.push(("call path", Value::Text(&self.paths[path])));
+        }
+        let member = alike
+            .region
+            .map(|region| format!("{} of {}", region.member, region.threads));
+        if let (Some(region), Some(member)) = (alike.region, &member) {
+            let begin = &self.places[region.call_path as usize];
+            values.push(("in parallel region", Value::Text(begin)));
+            values.push(("thread of team", Value::Text(member)));
         }
         let kind = self.writer.prepare(&Kind {
             name: operation.name(),

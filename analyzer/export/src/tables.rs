@@ -393,6 +393,10 @@ fn operation_row(rank: u32, thread: u32, operation: &Operation) -> OperationRow 
         bytes_received: receive.bytes,
         root: operation.root,
         call_path: operation.call_path,
+        team: operation.region.map(|region| region.team),
+        team_threads: operation.region.map(|region| region.threads),
+        team_member: operation.region.map(|region| region.member),
+        region_call_path: operation.region.map(|region| region.call_path),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use laggard_engine::events::{Calls, Item, region_name};
+use laggard_engine::events::{Among, Calls, InRegion, Item, Regions, region_name};
 use laggard_engine::events::{Trace, TracedLocation};
 use laggard_engine::symbols::{Symbols, base_name, source_location};
 use laggard_files::printable;
@@ -80,6 +80,7 @@ struct Listing<'a> {
     /// Where, by call path; `None`: not resolved yet.
     places: Vec<Option<String>>,
     posts: Posts,
+    regions: Regions,
     written: u64,
 }
 
@@ -91,6 +92,7 @@ impl<'a> Listing<'a> {
             symbols,
             places: vec![None; traced.location.definitions.call_path_count()],
             posts: Posts::default(),
+            regions: Regions::default(),
             written: 0,
         }
     }
@@ -134,13 +136,14 @@ impl<'a> Listing<'a> {
             }
             Item::Call(_, event, signature) => (event, signature),
         };
+        let around = self.regions.around(signature, event);
         // A region in which calls were recorded says at its end how long it lasted.
         let is_region = signature.operation == REGION;
         let lasted = event.value.filter(|_| is_region).unwrap_or(0);
         let enter = self.traced.ns(event.enter.saturating_sub(lasted));
         let leave = self.traced.ns(event.leave);
         if self.is_in_time(enter, leave) {
-            self.line(out, event, signature, enter, leave)?;
+            self.line(out, (event, signature, around), (enter, leave))?;
             self.written += 1;
         }
         self.posts.count(signature);
@@ -156,10 +159,8 @@ impl<'a> Listing<'a> {
     fn line(
         &mut self,
         out: &mut impl Write,
-        event: &Event,
-        signature: &Signature,
-        enter: i64,
-        leave: i64,
+        (event, signature, around): (&Event, &Signature, Option<InRegion>),
+        (enter, leave): (i64, i64),
     ) -> Result<()> {
         let header = &self.traced.location.header;
         let definitions = &self.traced.location.definitions;
@@ -191,6 +192,16 @@ impl<'a> Listing<'a> {
                     microseconds,
                 )?
             }
+        }
+        // Waits of a team's threads tell of it themselves.
+        let is_of_team = Among::of(signature, event).is_some_and(|among| among.team.is_some());
+        if let Some(region) = around.filter(|_| !is_of_team) {
+            let (team, threads, member) = (region.team, region.threads, region.member);
+            let begin = call_text::word(self.place(region.call_path));
+            write!(
+                out,
+                " team={team} threads={threads} member={member} in={begin}"
+            )?;
         }
         if !signature.has(flags::PART) {
             writeln!(out, "  {}", self.place(signature.call_path))?;

@@ -281,7 +281,7 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
         }
         done.record(stream, (since, over));
         if until.is_some() {
-            idles(stream, done.function, 0, (over, now));
+            idles(stream, done.function, None, (over, now));
         }
     }
     // A thread that ended in a wait was cancelled.
@@ -293,13 +293,13 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
     }
 }
 
-/// Records that a thread of the runtime had nothing to do until a team needed it; 0 = none did.
-fn idles(stream: &mut Stream, function: u64, team: u64, (since, now): (u64, u64)) {
+/// Records that a thread of the runtime had nothing to do until a team needed it; `None`: none did.
+fn idles(stream: &mut Stream, function: u64, team: Option<&Team>, (since, now): (u64, u64)) {
     let what = What {
         number: number::omp_idle,
         place: Place::Code(function),
-        parameter: 0,
-        key: key(team, FORK),
+        parameter: team.map_or(0, Team::parameter),
+        key: key(team.map_or(0, |team| team.id), FORK),
     };
     what.write_of(stream, is_paused(), (since, now.max(since)));
 }
@@ -482,7 +482,7 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
         if let Some((done, times)) = done {
             done.record(stream, times);
         }
-        idles(stream, function, team.id, (since, now));
+        idles(stream, function, Some(team), (since, now));
     });
     call.release();
 }

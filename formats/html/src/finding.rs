@@ -178,6 +178,16 @@ fn path(found: &Bottleneck) -> Markup {
                 }
             }
         }
+        @if !found.parallel_regions.is_empty() {
+            div.block {
+                h3 { "In parallel regions" }
+                ol.path.code {
+                    @for region in found.parallel_regions.iter().take(FRAMES) {
+                        li { (name(&words::parallel_region(region))) }
+                    }
+                }
+            }
+        }
     }
 }
 

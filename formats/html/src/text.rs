@@ -41,7 +41,12 @@ pub fn place(location: &SourceLocation) -> String {
 pub fn late_call(cause: &Cause) -> String {
     match cause.operation.as_str() {
         "" => "an unknown call".to_owned(),
-        operation => format!("{} at {}", name(operation), place(&cause.location)),
+        operation => format!(
+            "{} at {}{}",
+            name(operation),
+            place(&cause.location),
+            sentence(&words::within(cause))
+        ),
     }
 }
 

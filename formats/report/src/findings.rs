@@ -54,6 +54,21 @@ pub struct Caller {
     pub function: String,
 }
 
+/// A parallel region of OpenMP in which threads make a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParallelRegion {
+    /// File of the line at which it begins, as the compiler wrote it into the program; "" if unknown.
+    pub file: String,
+    /// From 1; 0 if unknown.
+    pub line: u32,
+    /// Function, or `function+0xoffset`, or `module+0xoffset`; "" if unknown.
+    pub function: String,
+    /// Threads of its largest team.
+    pub threads: u32,
+    /// Numbers, within their teams, of the threads that make the call, as ranges.
+    pub thread_set: String,
+}
+
 /// One finding: a pattern in an operation at a place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bottleneck {
@@ -71,6 +86,9 @@ pub struct Bottleneck {
     pub operation_type: String,
     /// Where it is called.
     pub location: SourceLocation,
+    /// Parallel regions of OpenMP in which it is made; none if it is outside of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parallel_regions: Vec<ParallelRegion>,
     /// Time lost, all ranks.
     pub severity_s: f64,
     /// Of the sum of all locations' wall time.
@@ -219,6 +237,9 @@ pub struct Cause {
     pub operation: String,
     /// Where.
     pub location: SourceLocation,
+    /// Parallel regions of OpenMP in which it is made; none if it is outside of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parallel_regions: Vec<ParallelRegion>,
     /// Time that others lost to it.
     pub severity_s: f64,
     /// Of the finding's severity, 0..=1.

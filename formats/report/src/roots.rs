@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::SourceLocation;
 use crate::numbers::NEGLIGIBLE_PERCENT;
+use crate::{ParallelRegion, SourceLocation};
 
 /// An activity of some ranks that others waited for in the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct RootCause {
     /// call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<RootSite>,
+    /// Parallel regions of OpenMP in which the call that came late is made; none if it is outside of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parallel_regions: Vec<ParallelRegion>,
     /// Waiting for these ranks, all ranks.
     pub direct_s: f64,
     /// Waiting for others, who waited for these ranks.

@@ -55,6 +55,13 @@ impl Among {
                     ..none
                 }
             }
+            // Of older traces, it does not tell the thread's part in the team.
+            number::omp_idle if parameter != 0 => Among {
+                team,
+                threads: Some(parameter as u32),
+                member: Some((parameter >> 32) as u32),
+                ..none
+            },
             number::omp_idle | number::omp_ordered | number::omp_ordered_end => {
                 Among { team, ..none }
             }

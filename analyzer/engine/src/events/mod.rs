@@ -17,6 +17,7 @@ mod joined;
 mod matching;
 mod names;
 mod operations;
+mod parallel;
 mod placed;
 mod spent;
 mod sweep;
@@ -61,6 +62,7 @@ pub use joined::{ByCall, Collective, Joined, LateCall, Member, Message, MessageE
 use laggard_comm::{Job, Serial};
 pub use names::{CallPath, Group, GroupKind};
 pub use operations::{Calls, Item, Mark, OUTSIDE, Operation, Operations, Outcome, Outside};
+pub use parallel::{InRegion, Regions};
 pub use placed::Placed;
 pub use spent::{Spent, SpentIn};
 pub use sweep::{SlabOfCalls, Sweep};

@@ -10,6 +10,7 @@ use laggard_trace::{
 
 use super::Events;
 use super::among::Among;
+use super::parallel::{InRegion, Regions};
 use crate::roots::activities::tells;
 use crate::stream::polling::{Look, Looks, LooksOf, looks};
 use crate::stream::rows::TimeClass;
@@ -201,6 +202,9 @@ pub struct Operation<'c> {
     pub beside: [i64; OUTSIDE.len()],
     /// Parts of the call itself that were not its work, by [`OUTSIDE`]. What it waited is among them.
     pub off: [i64; OUTSIDE.len()],
+    /// The parallel region of OpenMP around it, whose call path is numbered as this one's; `None` outside of regions, and of
+    /// one that had begun before reading did.
+    pub region: Option<InRegion>,
     /// What its record tells of the time since the call before.
     event: &'c Event,
     /// The rest of its record.
@@ -303,6 +307,7 @@ pub struct Operations<'e> {
     calls: Calls<'e>,
     by_signature: Vec<OfSignature>,
     looks: Looks,
+    regions: Regions,
     /// Records skipped so far because they are undefined or damaged.
     pub skipped: u64,
 }
@@ -336,6 +341,7 @@ impl<'e> Operations<'e> {
             calls: Calls::from(found, mark),
             by_signature: signatures.iter().map(of_signature).collect(),
             looks: Looks::default(),
+            regions: Regions::default(),
             skipped: 0,
         }
     }
@@ -364,7 +370,8 @@ impl<'e> Operations<'e> {
         &mut self,
         mut visit: impl FnMut(&Operation) -> ControlFlow<()>,
     ) -> Option<ControlFlow<()>> {
-        let (clock, rank) = (&self.events.clocks[self.location], self.rank);
+        let (events, location, regions) = (self.events, self.location, &mut self.regions);
+        let (clock, rank) = (&events.clocks[location], self.rank);
         let (by_signature, looks) = (&self.by_signature, &mut self.looks);
         let skipped = &mut self.skipped;
         self.calls.read_chunk(|item| {
@@ -397,6 +404,10 @@ impl<'e> Operations<'e> {
             let enter = clock.ns(event.enter.saturating_sub(lasted));
             let leave = clock.ns(event.leave).max(enter);
             let length_ns = |ticks| clock.length_ns(ticks) as i64;
+            let region = regions.around(signature, event).map(|region| InRegion {
+                call_path: events.path_number(location, region.call_path),
+                ..region
+            });
             let look = looks.look(of.looking, (enter, leave), Some(event), length_ns);
             visit(&Operation {
                 number,
@@ -428,6 +439,7 @@ impl<'e> Operations<'e> {
                 look,
                 beside: OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
                 off: event.inside.of_call(length_ns),
+                region,
                 event,
                 signature,
             })

@@ -20,7 +20,7 @@ use crate::findings::matrix::{Matrix, Waits};
 use crate::findings::pairs::{self, Pairs};
 use crate::findings::per_rank::Rows;
 use crate::findings::regions::Regions;
-use crate::findings::{fold, hanging, imbalance, listing, regions, teams};
+use crate::findings::{fold, hanging, imbalance, listing, regions, teams, within};
 use crate::judge::account;
 use crate::judge::profile::{Beside, Counters, LocationTimes, Profile, ProfileSums, Profiled};
 use crate::replay::rank::Rank;
@@ -50,6 +50,8 @@ pub struct Own {
     pub off_work: Computed<(After, Kind)>,
     /// Computation of threads before they meet.
     pub in_teams: teams::Computed,
+    /// Parallel regions around calls.
+    pub within: within::Regions,
     /// Computation in functions, as samples tell.
     pub in_functions: InFunctions,
     /// The same by function alone; empty without samples.
@@ -92,6 +94,8 @@ pub struct Partial {
     pub functions: BTreeMap<PathKey, Shares>,
     /// Computation of threads before they meet.
     pub in_teams: BTreeMap<teams::Before, teams::Shares>,
+    /// Parallel regions around calls.
+    pub within: within::Regions,
     /// What ranks did after slow calls.
     pub followers: Followers,
     /// Who started the waiting.
@@ -137,6 +141,7 @@ impl Filter for Partial {
         Filter::merge(&mut self.computed, other.computed);
         Filter::merge(&mut self.functions, other.functions);
         Filter::merge(&mut self.in_teams, other.in_teams);
+        Filter::merge(&mut self.within, other.within);
         self.followers.merge(other.followers);
         left::keep_listed(&mut self.followers, &self.findings);
         self.roots.merge(other.roots);
@@ -198,6 +203,7 @@ impl Own {
         rename(&mut self.in_functions, |((operation, path), function)| {
             ((operation, name(path)), name(function))
         });
+        within::rename_paths(&mut self.within, &name);
         following::rename_paths(&mut self.followers, &name);
         self.roots.rename_paths(&name);
         if let Some(rows) = &mut self.rows {
@@ -287,6 +293,7 @@ impl Own {
             computed,
             functions,
             in_teams: teams::shares(&self.in_teams),
+            within: self.within,
             followers: self.followers,
             roots: self.roots,
             between: self.between,
@@ -437,6 +444,7 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             let sum = threads.entry(thread.number).or_default();
             *sum = sum.saturating_add(time);
         }
+        within::add(&mut partial.within, &thread.within, signatures, name);
         functions::add(&mut partial.in_functions, (number, thread), named);
         for (late, time) in findings.waits_for() {
             let sum = partial.waits.entry((number, late)).or_default();
@@ -504,6 +512,7 @@ pub fn paths_of(own: &Own, lossy: &[u16]) -> Vec<PathKey> {
     paths.extend(regions::paths(&own.regions));
     paths.extend(own.computed.keys().map(|(_, path)| *path));
     paths.extend(own.in_teams.keys().map(|(_, path)| *path));
+    paths.extend(within::paths(&own.within));
     paths.extend(own.in_functions.keys().map(|(_, function)| *function));
     paths.extend(following::paths(&own.followers));
     paths.extend(own.roots.paths());

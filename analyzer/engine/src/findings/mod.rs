@@ -19,3 +19,4 @@ pub mod places;
 pub mod regions;
 pub mod severe;
 pub mod teams;
+pub mod within;

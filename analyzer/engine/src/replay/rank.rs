@@ -142,6 +142,7 @@ impl<'a> Rank<'a> {
             }
             thread.history.extend(&thread.columns, &thread.rows);
             thread.following.extend(&thread.columns, &thread.rows);
+            thread.within.extend(&thread.columns, &thread.rows);
             let signatures = thread.stream.location().definitions.signatures();
             thread
                 .counted

@@ -20,7 +20,7 @@ use crate::clock::causality::{Count, Violations};
 use crate::findings::fold::{FirstThreads, Folded, FoldedFindings, Locations, Teams};
 use crate::findings::merge::Partial;
 use crate::findings::places::Places;
-use crate::findings::{by_operation, fold, imbalance, left, regions, severe, teams};
+use crate::findings::{by_operation, fold, imbalance, left, regions, severe, teams, within};
 use crate::input::bounds::is_end;
 use crate::input::open::Opened;
 use crate::judge::account::Settled;
@@ -126,7 +126,12 @@ pub fn build(
         ),
     );
     let ranks = opened.agent_of.len();
-    let traced = Traced::new(&merged.roots, (total.measured, ranks), &run, places);
+    let traced = Traced::new(
+        (&merged.roots, &merged.within),
+        (total.measured, ranks),
+        &run,
+        places,
+    );
     let context = Context {
         traced: &traced,
         waiting: &waiting,
@@ -137,6 +142,7 @@ pub fn build(
         single_host,
         run,
         followers: &merged.followers,
+        within: &merged.within,
         profile: &merged.profile,
         ranks,
         around,
@@ -618,6 +624,7 @@ struct Context<'c> {
     around: &'c Around,
     run: RunFacts<'c>,
     followers: &'c Followers,
+    within: &'c within::Regions,
     profile: &'c Profile,
 }
 
@@ -685,6 +692,7 @@ fn bottleneck(
             thread: (key.thread > 0 || is_of_threads).then_some(key.thread.into()),
             operation: calls::name(key.operation).to_owned(),
             location: places.of(key.path),
+            parallel_regions: within::rows(context.within, (key.operation, key.path), places),
             severity_s: seconds(cause.sums.severity),
             share,
             because,
@@ -723,6 +731,7 @@ fn bottleneck(
         operation: call.name.to_owned(),
         operation_type: call.generic.name().to_owned(),
         location: places.of(path),
+        parallel_regions: within::rows(context.within, (operation, path), places),
         severity_s: seconds(severity),
         percent: percent(severity as f64, context.total.of(pattern)),
         rank_percent: Some(ratio(sums.rank_percent, 1.0)),

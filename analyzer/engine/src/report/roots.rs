@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::basics::intern::PathKey;
 use crate::findings::places::Places;
+use crate::findings::within;
 use crate::report::hints::{self, RunFacts};
 use crate::report::reasons;
 use crate::roots::activities::{Activity, Kind, Site};
@@ -117,7 +118,7 @@ impl Traced {
     /// `measured` is the time of all locations, ns; `ranks` the number of ranks. Without a search,
     /// nothing is known.
     pub fn new(
-        roots: &Roots,
+        (roots, regions): (&Roots, &within::Regions),
         (measured, ranks): (f64, usize),
         run: &RunFacts,
         places: &mut Places,
@@ -173,6 +174,7 @@ impl Traced {
                     operation: operation(activity.begin),
                     location: place(activity.begin, places),
                     until: site(activity.until, places),
+                    parallel_regions: within::rows(regions, activity.late(), places),
                     direct_s: seconds(root.direct),
                     indirect_s: seconds(root.indirect),
                     severity_s: seconds(root.all()),

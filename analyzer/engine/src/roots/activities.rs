@@ -69,6 +69,14 @@ impl Kind {
 }
 
 impl Activity {
+    /// The call that came late because of it.
+    pub fn late(&self) -> Site {
+        match self.kind == Kind::Latency || self.until == Site::default() {
+            true => self.begin,
+            false => self.until,
+        }
+    }
+
     /// Whether it is between two calls and in no known function: nothing tells it from other such
     /// stretches than the calls around it, which may differ between ranks.
     pub fn is_stretch(&self) -> bool {

@@ -14,3 +14,4 @@ pub mod roles;
 pub mod rows;
 pub mod thread;
 pub mod traffic;
+pub mod within;

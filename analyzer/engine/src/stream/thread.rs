@@ -10,6 +10,7 @@ use crate::stream::following::Following;
 use crate::stream::polling::Polling;
 use crate::stream::rows::Row;
 use crate::stream::traffic::Counted;
+use crate::stream::within::Within;
 
 /// One thread of a rank.
 pub struct Thread<'a> {
@@ -38,6 +39,8 @@ pub struct Thread<'a> {
     pub undefined: u64,
     /// Its calls by signature.
     pub counted: Counted,
+    /// Parallel regions around them.
+    pub within: Within,
     /// Usual durations of one-sided transfers and of collectives with a root, by signature.
     pub(crate) usual: FxHashMap<u32, Usual>,
 }
@@ -99,6 +102,7 @@ impl<'a> Thread<'a> {
             posted_base: 0,
             undefined: 0,
             counted: Counted::default(),
+            within: Within::default(),
             usual,
         }
     }
@@ -119,6 +123,7 @@ impl<'a> Thread<'a> {
             posted_base: self.posted_base,
             undefined: self.undefined,
             counted: self.counted,
+            within: self.within,
             ..thread
         }
     }

@@ -105,11 +105,7 @@ impl Calls<'_> {
 
     /// Records that a team was forked, or that the thread idled until then.
     fn begin_part(&mut self, begun: Begun, node: u32) {
-        let parameter = match begun.call {
-            number::omp_parallel => begun.part.parameter(),
-            _ => 0,
-        };
-        let told = Told::of_threads(begun.part.key(0), parameter);
+        let told = Told::of_threads(begun.part.key(0), begun.part.parameter());
         self.spent(begun.call, node, (begun.enter, begun.leave), told);
     }
 

@@ -3,7 +3,7 @@
 use crate::ranks::list_of_ranges;
 use crate::style::plural;
 use crate::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
-use crate::{Bottleneck, Cause, Report, SourceLocation, list_of_ranks, words};
+use crate::{Bottleneck, Cause, ParallelRegion, Report, SourceLocation, list_of_ranks, words};
 
 /// Causes shown per finding.
 const CAUSES: usize = 3;
@@ -75,15 +75,39 @@ fn without_arguments(function: &str) -> String {
     }
 }
 
+/// `calls.c:16 main by threads 0-2 of 4`: a parallel region, and which threads of it.
+pub(crate) fn parallel_region(region: &ParallelRegion) -> String {
+    let threads = list_of_ranges(&region.thread_set, RANGES).replacen("rank", "thread", 1);
+    let place = line(&region.file, region.line, &region.function);
+    format!("{place} by {threads} of {}", region.threads)
+}
+
+/// ` in the parallel region at calls.c:16 main`; empty outside of them, and for calls of OpenMP, which are at the
+/// region's own place or tell of it.
+pub(super) fn within(operation: &str, regions: &[ParallelRegion]) -> String {
+    let [first, rest @ ..] = regions else {
+        return String::new();
+    };
+    if operation.starts_with("omp_") {
+        return String::new();
+    }
+    let place = line(&first.file, first.line, &first.function);
+    match rest.len() {
+        0 => format!(" in the parallel region at {place}"),
+        more => format!(" in the parallel regions at {place} and {more} more"),
+    }
+}
+
 /// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`. A rank that
 /// alone waited is `itself`.
 pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
     let mut text = late_rank(finding, cause);
     if !cause.operation.is_empty() {
         text.push_str(&format!(
-            ", {} at {}",
+            ", {} at {}{}",
             cause.operation,
-            place(&cause.location)
+            place(&cause.location),
+            within(&cause.operation, &cause.parallel_regions)
         ));
     }
     if !cause.because.is_empty() {
@@ -142,6 +166,10 @@ pub(super) fn paragraph(
     item("Lost", &lost(finding));
     if !finding.location.callpath.is_empty() {
         item("Call path", &finding.location.callpath.join(" > "));
+    }
+    for (at, region) in finding.parallel_regions.iter().enumerate() {
+        let label = if at == 0 { "In parallel" } else { "" };
+        item(label, &parallel_region(region));
     }
     for (at, found) in finding.causes.iter().take(CAUSES).enumerate() {
         let text = format!("{} {}", percent(found.share * 100.0), cause(finding, found));

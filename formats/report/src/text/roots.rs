@@ -4,7 +4,9 @@ use super::headline::agree;
 use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph, words};
 use crate::ranks::list_of_ranges;
 use crate::style::{Style, Tone, duration, percent, wrap};
-use crate::{Bottleneck, GainAfter, Report, RootCause, RootSite, SourceLocation, Victim};
+use crate::{
+    Bottleneck, GainAfter, ParallelRegion, Report, RootCause, RootSite, SourceLocation, Victim,
+};
 
 /// Root causes shown.
 pub(super) const SHOWN: usize = 5;
@@ -41,6 +43,7 @@ pub(crate) fn what(root: &RootCause) -> String {
     if let Some(did) = outside(&root.activity)
         && let Some(between) = during(&did, &root.operation, &begin, until.as_deref())
     {
+        let between = between + &within(root);
         let did = match did {
             Outside::Computed => "computed".to_owned(),
             Outside::Was(what) => format!("{} {what}", agree(&ranks, "was", "were")),
@@ -58,6 +61,18 @@ pub(crate) fn what(root: &RootCause) -> String {
             )
         }
         _ => format!("{ranks} took longer in {begin}"),
+    }
+}
+
+/// In which parallel region that is, if the calls around it do not tell.
+fn within(root: &RootCause) -> String {
+    let operation = root.until.as_ref().map(|until| &until.operation);
+    let begins = |region: &ParallelRegion| {
+        (&region.file, region.line) == (&root.location.file, root.location.line)
+    };
+    match root.parallel_regions.iter().any(begins) {
+        true => String::new(),
+        false => finding::within(operation.unwrap_or(&root.operation), &root.parallel_regions),
     }
 }
 

@@ -5,8 +5,8 @@
 use super::finding;
 use crate::text;
 use crate::{
-    Anomaly, Bottleneck, Cause, PathRow, Report, RootCause, Run, SourceLocation, ThreadImbalance,
-    Victim,
+    Anomaly, Bottleneck, Cause, ParallelRegion, PathRow, Report, RootCause, Run, SourceLocation,
+    ThreadImbalance, Victim,
 };
 
 /// Stands for the awaited rank if no recorded call explains the wait.
@@ -48,6 +48,16 @@ pub fn place(location: &SourceLocation) -> String {
 /// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`.
 pub fn cause(finding: &Bottleneck, cause: &Cause) -> String {
     finding::cause(finding, cause)
+}
+
+/// ` in the parallel region at calls.c:16 main`, of a late call; empty outside of them.
+pub fn within(cause: &Cause) -> String {
+    finding::within(&cause.operation, &cause.parallel_regions)
+}
+
+/// `calls.c:16 main by threads 0-2 of 4`: a parallel region, and which threads of it make a call.
+pub fn parallel_region(region: &ParallelRegion) -> String {
+    finding::parallel_region(region)
 }
 
 /// `rank 0`; `itself` if that rank alone lost time.

@@ -95,6 +95,14 @@ tables! {
         root: Option<u32>,
         /// Call path.
         call_path: u32,
+        /// Number of the OpenMP team in whose parallel region it is made.
+        team: Option<u64>,
+        /// Threads of that team.
+        team_threads: Option<u32>,
+        /// The number of this thread in it.
+        team_member: Option<u32>,
+        /// Where the region begins: a call path.
+        region_call_path: Option<u32>,
     }
     /// What the time before a call was beside computation, and what the call was, as far as that was read.
     StretchRow / StretchColumns = "stretches" {
