@@ -503,7 +503,7 @@ impl GroupEntry {
             enter: self.enter,
             event: self.event,
             rank,
-            thread: self.thread,
+            thread: self.thread_number,
             signature: self.signature,
         }
     }
@@ -524,6 +524,8 @@ pub struct GroupEntry {
     pub event: u64,
     /// Position of the thread in the rank.
     pub thread: u32,
+    /// Its number in the trace.
+    pub thread_number: u32,
     pub signature: u32,
     /// Its relation to the other members.
     pub part: Part,

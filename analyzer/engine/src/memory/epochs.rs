@@ -262,13 +262,7 @@ impl RemoteMemory {
         window: u64,
         target: i32,
     ) -> bool {
-        let party = Party {
-            enter: call.enter,
-            event: call.number,
-            rank: own.rank,
-            thread: call.thread,
-            signature: call.signature,
-        };
+        let party = own.party(call);
         let window = self.epochs.windows.entry(window).or_default();
         let last = Last {
             target,

@@ -751,5 +751,5 @@ fn detail_of(
     positions: &FxHashMap<u32, u32>,
 ) -> Option<Detail> {
     let rank = &ranks[*positions.get(&late.rank)? as usize];
-    Some(rank.recorded.before_entry(late, since, complete))
+    rank.recorded.before_entry(late, since, complete)
 }

@@ -389,7 +389,7 @@ impl<'a> Rank<'a> {
         if row.among != Among::Nothing {
             let key = event.and_then(|event| event.value).unwrap_or(0);
             let size = self.recorded.signature(&call).parameter as u32;
-            return self.among.take(self.recorded.rank, &call, row, (key, size));
+            return self.among.take(&self.recorded, &call, row, (key, size));
         }
         let episode = self.looked(&mut call, row);
         if row.memory != Memory::Nothing {
@@ -545,7 +545,7 @@ impl<'a> Rank<'a> {
         }
         let part = Part::new(row.shape, root, has_bytes, self.recorded.rank);
         if row.shape == Shape::Finalize {
-            self.among.finish(self.recorded.rank, call);
+            self.among.finish(&self.recorded, call);
         }
         let thread = &self.recorded.threads[call.thread as usize];
         let usual = match part.is_held && call.asks && !posts {
@@ -570,6 +570,7 @@ impl<'a> Rank<'a> {
             leave: if posts { i64::MAX } else { call.leave },
             event: call.number,
             thread: call.thread,
+            thread_number: self.recorded.threads[call.thread as usize].number,
             signature: call.signature,
             part,
             computed: match (row.of_all, call.thread) {

@@ -44,6 +44,23 @@ impl Recorded<'_> {
         (signature.group, peer, tag)
     }
 
+    /// A call as that of a party which others wait for.
+    pub fn party(&self, call: &CallAt) -> Party {
+        Party {
+            enter: call.enter,
+            event: call.number,
+            rank: self.rank,
+            thread: self.threads[call.thread as usize].number,
+            signature: call.signature,
+        }
+    }
+
+    /// The position of the thread with this number.
+    pub fn position(&self, number: u32) -> Option<u32> {
+        let found = self.threads.binary_search_by_key(&number, |one| one.number);
+        found.ok().map(|at| at as u32)
+    }
+
     /// The begin of a region with recorded calls: its record is at its end.
     pub fn begun_before(&self, call: &CallAt, ticks: u64, row: &Row) -> CallAt {
         let stream = &self.threads[call.thread as usize].stream;
@@ -158,12 +175,18 @@ impl Recorded<'_> {
     /// Activity of this rank before it entered a collective. The calls in memory depend on when the
     /// collective was settled. So only the [`LOOK_BACK`] calls before the moment when it was
     /// `complete` count.
-    pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Detail {
-        let is_at_hand = !self.is_bare && self.is_at_hand(party.thread, party.event, complete);
+    pub fn before_entry(&self, party: &Party, since: i64, complete: i64) -> Option<Detail> {
+        let call = End {
+            time: party.enter,
+            event: party.event,
+            signature: party.signature,
+            thread: self.position(party.thread)?,
+        };
+        let is_at_hand = !self.is_bare && self.is_at_hand(call.thread, call.event, complete);
         let detail = match is_at_hand {
-            true => self.detail_at(party.thread, party.event, since),
+            true => self.detail_at(call.thread, call.event, since),
             false => None,
         };
-        detail.unwrap_or_else(|| self.detail_alone(&party.call()))
+        Some(detail.unwrap_or_else(|| self.detail_alone(&call)))
     }
 }

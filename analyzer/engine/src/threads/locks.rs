@@ -11,7 +11,7 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::number;
 use rustc_hash::FxHashMap;
 
-use super::{Settled, party};
+use super::Settled;
 use crate::stream::call::CallAt;
 use crate::stream::roles::Among;
 use crate::stream::rows::Row;
@@ -32,22 +32,19 @@ struct Open {
 
 impl Open {
     /// A thread gives the lock back.
-    fn give_back(&mut self, (rank, call): (u32, &CallAt)) {
+    fn give_back(&mut self, (holder, call): (&Party, &CallAt)) {
         let own = &self.call;
         if own.thread == call.thread {
             self.is_over |= call.enter >= own.leave;
         } else if call.enter <= own.leave {
-            self.holders.push(party(rank, call));
+            self.holders.push(*holder);
         } else if call.enter <= own.leave + MOMENT
             && self.holders.is_empty()
             && !self.is_over
             && Among::of(self.operation) == Among::Locks
         {
             let enter = own.leave;
-            self.holders.push(Party {
-                enter,
-                ..party(rank, call)
-            });
+            self.holders.push(Party { enter, ..*holder });
         }
     }
 }
@@ -73,9 +70,9 @@ impl Locks {
     }
 
     /// A thread gives a lock back.
-    pub fn give_back(&mut self, (rank, call): (u32, &CallAt), lock: u64) {
+    pub fn give_back(&mut self, given: (&Party, &CallAt), lock: u64) {
         for open in self.open.get_mut(&lock).into_iter().flatten() {
-            open.give_back((rank, call));
+            open.give_back(given);
         }
     }
 

@@ -35,17 +35,6 @@ struct Settled {
     is_in_turn: bool,
 }
 
-/// A thread at a call.
-fn party(rank: u32, call: &CallAt) -> Party {
-    Party {
-        enter: call.enter,
-        event: call.number,
-        rank,
-        thread: call.thread,
-        signature: call.signature,
-    }
-}
-
 /// The shares of threads that a wait was for one after the other, until each came, ns.
 fn in_turn(late: &[Party], from: i64) -> Shares {
     let mut since = from;
@@ -68,11 +57,12 @@ pub struct Threads {
 impl Threads {
     /// Takes a call with a role; its record tells the `key` of what it waits for, and the `size` of
     /// its team.
-    pub fn take(&mut self, rank: u32, call: &CallAt, row: &Row, (key, size): (u64, u32)) {
+    pub fn take(&mut self, own: &Recorded<'_>, call: &CallAt, row: &Row, (key, size): (u64, u32)) {
         let settled = &mut self.settled;
+        let party = own.party(call);
         match row.among {
             Among::Forks => {
-                self.teams.fork((rank, call), key, settled);
+                self.teams.fork(&party, key, settled);
                 settled.extend(call.asks.then(|| Settled {
                     call: *call,
                     pattern: PatternId::OmpManagement,
@@ -83,19 +73,19 @@ impl Threads {
                 }));
             }
             Among::Idles => self.teams.idle(call, key),
-            Among::Meets => self.teams.meet((rank, call), (key, size), row, settled),
+            Among::Meets => self.teams.meet((own, call), (key, size), row, settled),
             // A wait that timed out was for nobody.
             Among::Awaits if size != 0 => {}
             Among::Locks | Among::Awaits => self.locks.wait(call, row, key),
-            Among::Unlocks | Among::Signals => self.locks.give_back((rank, call), key),
+            Among::Unlocks | Among::Signals => self.locks.give_back((&party, call), key),
             Among::Nothing => {}
         }
     }
 
     /// The rank enters its shut-down.
-    pub fn finish(&mut self, rank: u32, call: &CallAt) {
+    pub fn finish(&mut self, own: &Recorded<'_>, call: &CallAt) {
         // Threads that idle until then name no team.
-        self.teams.fork((rank, call), 0, &mut self.settled);
+        self.teams.fork(&own.party(call), 0, &mut self.settled);
     }
 
     /// Charges the waits that are over: all calls entered before `until` are known, ns. Late threads share the blame if `shares`; else the last one
@@ -136,7 +126,7 @@ impl Threads {
             };
             let detail = |(share, party): &(i64, Party)| {
                 let detail = recorded.before_entry(party, settled.since, complete);
-                (*share, detail)
+                (*share, detail.unwrap_or_default())
             };
             let parts: Vec<(i64, Detail)> = parts.iter().map(detail).collect();
             let loss = Loss {

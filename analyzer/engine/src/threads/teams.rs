@@ -4,9 +4,10 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::number;
 use rustc_hash::FxHashMap;
 
+use super::Settled;
 use super::meetings::Meetings;
-use super::{Settled, party};
 use crate::stream::call::CallAt;
+use crate::stream::recorded::Recorded;
 use crate::stream::rows::Row;
 use crate::wire::parcels::Party;
 
@@ -26,13 +27,13 @@ impl Teams {
 
     /// A region begins, or the shut-down if the key is 0: who idled until now waited for the thread that
     /// forks it. Then the runtime wakes these threads.
-    pub fn fork(&mut self, (rank, call): (u32, &CallAt), key: u64, settled: &mut Vec<Settled>) {
+    pub fn fork(&mut self, forker: &Party, key: u64, settled: &mut Vec<Settled>) {
         for idle in self.idle.remove(&key).into_iter().flatten() {
             if idle.asks {
-                let begun = call.enter.max(idle.enter);
+                let begun = forker.enter.max(idle.enter);
                 settled.push(Settled {
                     pattern: PatternId::IdleThreads,
-                    late: vec![party(rank, call)],
+                    late: vec![*forker],
                     since: idle.enter,
                     managed: if key == 0 { 0 } else { idle.leave - begun },
                     call: idle,
@@ -54,7 +55,7 @@ impl Teams {
     /// A thread comes to a barrier of its team of this size.
     pub fn meet(
         &mut self,
-        (rank, call): (u32, &CallAt),
+        (own, call): (&Recorded<'_>, &CallAt),
         meeting: (u64, u32),
         row: &Row,
         settled: &mut Vec<Settled>,
@@ -73,7 +74,7 @@ impl Teams {
             PatternId::WaitAtThreadBarrier => 0,
             _ => call.leave - last.unwrap_or(call.leave),
         };
-        let parties: Vec<Party> = here.iter().map(|call| party(rank, call)).collect();
+        let parties: Vec<Party> = here.iter().map(|call| own.party(call)).collect();
         for call in here.iter().filter(|call| call.asks) {
             let late = parties.partition_point(|party| party.enter <= call.enter);
             settled.push(Settled {

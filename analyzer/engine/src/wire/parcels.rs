@@ -2,7 +2,6 @@
 
 use laggard_comm::Job;
 
-use crate::basics::ends::End;
 use crate::wire::packing::{Mask, Pack, Packer, Unpacker, entries};
 use crate::wire::watched::{Held, Rival, Watch, Written};
 
@@ -141,6 +140,7 @@ entries! {
         time: i64,
         /// World rank.
         rank: u32,
+        /// Number of the thread in the trace.
         thread: u32,
         /// 1 = the late call sent a message without data.
         empty: u8,
@@ -154,7 +154,7 @@ entries! {
         event: u64,
         /// World rank.
         rank: u32,
-        /// Position of the thread in the rank.
+        /// Number of the thread in the trace, as in a [`Detail`].
         thread: u32,
         signature: u32,
     }
@@ -236,17 +236,6 @@ entries! {
         n: u64,
         /// The late member's activity.
         detail: Detail,
-    }
-}
-
-impl Party {
-    pub fn call(&self) -> End {
-        End {
-            time: self.enter,
-            event: self.event,
-            signature: self.signature,
-            thread: self.thread,
-        }
     }
 }
 
