@@ -29,6 +29,14 @@ pub const DELAY: f64 = 0.060;
 /// # Panics
 /// If it does not compile.
 pub fn by_clang(bench: &Bench, source: &str) -> PathBuf {
+    by_clang_with(bench, source, &[])
+}
+
+/// The same with more flags.
+///
+/// # Panics
+/// As above.
+pub fn by_clang_with(bench: &Bench, source: &str, flags: &[&str]) -> PathBuf {
     let source = programs().join("threads").join(source);
     let program = bench.path("by-clang");
     let mut command = Command::new(bench.mpi.compiler(&source));
@@ -36,7 +44,8 @@ pub fn by_clang(bench: &Bench, source: &str) -> PathBuf {
     command
         .env("OMPI_CXX", "clang++")
         .env("MPICH_CXX", "clang++");
-    command.args(["-O1", "-g"]).args(FLAGS).arg(&source);
+    command.args(["-O1", "-g"]).args(FLAGS).args(flags);
+    command.arg(&source);
     command.arg("-o").arg(&program);
     let limit = Duration::from_secs(120);
     process::run(&mut command, limit, &bench.path("clang")).expect_success();

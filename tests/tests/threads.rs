@@ -131,6 +131,48 @@ fn a_critical_section_may_be_the_last_of_a_region() {
     });
 }
 
+/// A region may end with any call of OpenMP, which compilers make a jump: its place is in the program all the same,
+/// with both runtimes.
+#[test]
+fn the_last_calls_of_regions_have_places() {
+    let is_placed = |line: &str| {
+        let functions = ["barrier", "single", "section", "chore"];
+        let (at, function) = line.rsplit_once(' ').unwrap_or_default();
+        at.contains("  jumps.c:") && functions.contains(&function)
+    };
+    let check_run = |run: &Run| {
+        for call in [
+            "omp_barrier",
+            "omp_critical",
+            "omp_critical_end",
+            "omp_taskwait",
+            "omp_loop_end",
+        ] {
+            let lines = run
+                .dump
+                .lines()
+                .filter(|line| line.contains(&format!(" {call} ")));
+            let (known, unknown): (Vec<_>, Vec<_>) = lines.partition(|line| is_placed(line));
+            assert_eq!(unknown, [""; 0], "{call}");
+            // Who waits for tasks, and which meetings are an end of a single region, is the runtime's affair.
+            let is_sure = !["omp_taskwait", "omp_loop_end"].contains(&call);
+            check(!is_sure || !known.is_empty(), &(call, &run.dump))?;
+        }
+        Ok(())
+    };
+    // Compilers make jumps if they optimise.
+    until_right("jumps", |_| {
+        let bench = Bench::sharing("threads-jumps");
+        let program = bench.compile("threads/jumps.c", &["-fopenmp", "-O2"], &[]);
+        check_run(&Run::recorded(&bench, &program, 1, "2"))
+    });
+    until_right("jumps by clang", |_| {
+        let bench = Bench::sharing("threads-clang-jumps");
+        let program = threads::by_clang_with(&bench, "jumps.c", &["-O2"]);
+        check_run(&Run::recorded(&bench, &program, 1, "2"))
+    });
+}
+
 /// Threads wait for their turns in an ordered loop, with both runtimes of OpenMP.
 #[test]
 fn ordered_regions_are_gone_through_in_turns() {

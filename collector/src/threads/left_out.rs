@@ -1,6 +1,7 @@
 //! Libraries whose locks are not recorded.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::lookup;
@@ -98,12 +99,17 @@ pub fn is_own(address: u64) -> bool {
 
 /// Whether the caller at this address is left out.
 pub fn is_left_out(address: u64) -> bool {
+    library_at(address).is_some()
+}
+
+/// Begin and end of the library at this address, if it is left out.
+pub fn library_at(address: u64) -> Option<Range<usize>> {
     let ranges = LEFT_OUT.iter().map(|range| {
         let [first, last] = [0, 1].map(|at| range[at].load(Ordering::Relaxed));
         first..last
     });
     let mut known = ranges.take_while(|range| range.end > 0);
-    known.any(|range| range.contains(&(address as usize)))
+    known.find(|range| range.contains(&(address as usize)))
 }
 
 #[cfg(test)]

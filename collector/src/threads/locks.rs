@@ -14,7 +14,7 @@ use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
 use super::left_out::{is_left_out, leave_out};
-use super::{MISSED, Place, Waiter, What, is_paused, is_recorded, ompt, team};
+use super::{MISSED, Place, Waiter, What, is_paused, is_recorded, ompt};
 use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::next::{Next, Target};
@@ -251,7 +251,7 @@ impl Wait {
 /// The place of a record; `None` if its caller is left out.
 fn told(site: CallSite, place: Place) -> Option<Place> {
     match place {
-        Place::Call(_) if is_left_out(site.ra) => team::ended_in(site).map(Place::Code),
+        Place::Call(_) if is_left_out(site.ra) => None,
         place => Some(place),
     }
 }
@@ -301,7 +301,7 @@ pub fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64
 #[inline(always)]
 pub fn gives_back(site: CallSite, key: u64) {
     if is_awaited(key) {
-        let (place, now) = (Place::Call(site), clock::now());
+        let (place, now) = (Place::here(site), clock::now());
         gave_back(site, place, number::pthread_mutex_unlock, key, now);
     }
 }
@@ -360,7 +360,7 @@ macro_rules! locks {
                         true => None,
                         false => {
                             let what = (number::$number, lock.addr() as u64);
-                            Wait::begin(site, Place::Call(site), what, true)
+                            Wait::begin(site, Place::here(site), what, true)
                         }
                     };
                     // SAFETY: as above.
@@ -402,7 +402,7 @@ macro_rules! unlocks {
                     let enter = clock::now();
                     // SAFETY: as above.
                     let result = unsafe { NEXT.get(absent)(lock) };
-                    let (place, key) = (Place::Call(site), lock.addr() as u64);
+                    let (place, key) = (Place::here(site), lock.addr() as u64);
                     gave_back(site, place, number::$number, key, enter);
                     result
                 }
@@ -526,7 +526,7 @@ pub unsafe fn set_one(lock: *mut c_void, is_address: bool) -> Option<*mut c_void
 
 /// The calling thread wants this lock, in a call with this number.
 pub fn wants_set(site: CallSite, number: u16, lock: *mut c_void) -> Option<Wait> {
-    Wait::begin(site, Place::Call(site), (number, lock.addr() as u64), true)
+    Wait::begin(site, Place::here(site), (number, lock.addr() as u64), true)
 }
 
 /// It gives a lock back by `unset`, in a call with this number. Others may have a nest lock when it has
@@ -553,7 +553,7 @@ pub unsafe fn unset(
     };
     let now = clock::now();
     unset();
-    gave_back(site, Place::Call(site), number, lock.addr() as u64, now);
+    gave_back(site, Place::here(site), number, lock.addr() as u64, now);
 }
 
 /// Enters the critical section with this key. `enter` does so.
@@ -562,7 +562,7 @@ pub fn enter_critical(site: CallSite, key: u64, enter: impl FnOnce()) {
     if !is_recorded() || ompt::is_told() {
         return enter();
     }
-    let wait = wait_for(site, Place::Call(site), (number::omp_critical, key));
+    let wait = wait_for(site, Place::here(site), (number::omp_critical, key));
     enter();
     HELD.of(key).fetch_add(1, Ordering::Relaxed);
     if let Some(wait) = wait {
@@ -581,7 +581,7 @@ pub fn leave_critical(site: CallSite, key: u64, leave: impl FnOnce()) {
     }
     let now = clock::now();
     leave();
-    gave_back(site, Place::Call(site), number::omp_critical_end, key, now);
+    gave_back(site, Place::here(site), number::omp_critical_end, key, now);
 }
 
 /// A wait for a critical section or a lock, if somebody has it.
@@ -608,7 +608,7 @@ pub fn wants(site: CallSite, what: (u16, u64), code: u64) {
     if !is_recorded() {
         return;
     }
-    wait_for(site, Place::Code(code.wrapping_sub(1)), what);
+    wait_for(site, Place::before(site, code), what);
 }
 
 /// It has it.
@@ -657,7 +657,7 @@ pub fn left(site: CallSite, (number, key): (u16, u64), code: u64) {
         }
     }
     if is_recorded() && free(key) {
-        let place = Place::Code(code.wrapping_sub(1));
+        let place = Place::before(site, code);
         gave_back(site, place, number, key, clock::now());
     }
 }

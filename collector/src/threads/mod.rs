@@ -29,6 +29,7 @@ use crate::call::{Call, guarded};
 use crate::clock;
 use crate::signature::Raw;
 use crate::stream::Stream;
+
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
 pub use births::birth;
 pub use team::{Membership, ends};
@@ -102,6 +103,20 @@ enum Place {
 }
 
 impl Place {
+    /// Where the calling thread makes a call now. Compilers make a region's last call a jump, which returns to what
+    /// called the region's function: that function is the place then.
+    fn here(site: CallSite) -> Place {
+        team::ended_in(site).map_or(Place::Call(site), Place::Code)
+    }
+
+    /// Where it has made a call that returns to `code`, as a runtime tells. After such a jump that is the runtime's own
+    /// code: the place is where the region begins.
+    fn before(site: CallSite, code: u64) -> Place {
+        let begin = ompt::is_of_runtime(code).then(|| team::begun_at(site));
+        let begin = begin.flatten();
+        Place::Code(begin.unwrap_or(code.wrapping_sub(1)))
+    }
+
     /// The call path.
     fn path(self, stream: &mut Stream) -> u32 {
         match self {

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use laggard_trace::calls::number;
 
@@ -42,6 +42,15 @@ static IS_TOLD: AtomicBool = AtomicBool::new(false);
 #[inline(always)]
 pub fn is_told() -> bool {
     IS_TOLD.load(Ordering::Relaxed)
+}
+
+/// Begin and end of the library that tells of itself.
+static RUNTIME: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Whether this is an address of it.
+pub fn is_of_runtime(address: u64) -> bool {
+    let [first, last] = [0, 1].map(|at| RUNTIME[at].load(Ordering::Relaxed));
+    (first..last).contains(&(address as usize))
 }
 
 /// A scope begins. The other end is 2.
@@ -159,6 +168,10 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
         }
     }
     left_out::leave_out();
+    if let Some(range) = left_out::library_at((lookup as *const c_void).addr() as u64) {
+        RUNTIME[0].store(range.start, Ordering::Relaxed);
+        RUNTIME[1].store(range.end, Ordering::Relaxed);
+    }
     // A process may have two runtimes, of which the other one serves GCC's.
     let is_same = module_of(lookup as *const c_void) == module_of(runtime::address());
     IS_TOLD.store(is_same, Ordering::Relaxed);
@@ -320,7 +333,10 @@ unsafe extern "C" fn mutex_acquire(
 unsafe extern "C" fn mutex_acquired(kind: c_int, id: u64, code: *const c_void) {
     match kind {
         CRITICAL | LOCK | TEST_LOCK | NEST_LOCK | TEST_NEST_LOCK => locks::has(id),
-        ORDERED => ordered::has(laggard_callpath::call_site!(), before(code)),
+        ORDERED => {
+            let site = laggard_callpath::call_site!();
+            ordered::has(site, Place::before(site, code.addr() as u64));
+        }
         _ => {}
     }
 }
@@ -340,16 +356,12 @@ unsafe extern "C" fn mutex_released(kind: c_int, id: u64, code: *const c_void) {
         NEST_LOCK => number::omp_unset_nest_lock,
         ORDERED => {
             if let Some(turns) = ordered::passes_on(site) {
-                ordered::passed_on(site, before(code), (turns, clock::now()));
+                let place = Place::before(site, code.addr() as u64);
+                ordered::passed_on(site, place, (turns, clock::now()));
             }
             return;
         }
         _ => return,
     };
     locks::left(site, (number, id), code.addr() as u64);
-}
-
-/// The place of a call that returns to `code`.
-fn before(code: *const c_void) -> Place {
-    Place::Code((code.addr() as u64).wrapping_sub(1))
 }

@@ -75,7 +75,7 @@ pub fn sink(site: CallSite, number: u64, wait: impl FnOnce()) {
     let enter = waiter.enter(|_, _| ());
     wait();
     locks::awaits_no_more(key);
-    record(&waiter, Place::Call(site), (enter, key));
+    record(&waiter, Place::here(site), (enter, key));
 }
 
 /// It says, by `post`, that such an iteration is done.
@@ -86,7 +86,7 @@ pub fn source(site: CallSite, number: u64, post: impl FnOnce()) {
     };
     let enter = clock::now();
     post();
-    passed_on(site, Place::Call(site), (key, enter));
+    passed_on(site, Place::here(site), (key, enter));
 }
 
 /// It has passed on this turn since `enter`, ticks, since others waited for it.
@@ -101,7 +101,7 @@ pub fn begin(site: CallSite, wait: impl FnOnce()) {
     }
     wants(site);
     wait();
-    has(site, Place::Call(site));
+    has(site, Place::here(site));
 }
 
 /// The calling thread goes on to its next part of an ordered loop, by `next`.
@@ -111,6 +111,6 @@ pub fn next<T>(site: CallSite, next: impl FnOnce() -> T) -> T {
     };
     let enter = clock::now();
     let result = next();
-    passed_on(site, Place::Call(site), (turns, enter));
+    passed_on(site, Place::here(site), (turns, enter));
     result
 }

@@ -60,7 +60,7 @@ macro_rules! waits {
                     }
                     let size: u32 = $size;
                     let what = (number::$number, $key);
-                    let wait = Wait::begin(site, Place::Call(site), what, size > 0);
+                    let wait = Wait::begin(site, Place::here(site), what, size > 0);
                     if wait.is_some() && what.0 == number::pthread_join {
                         births::joins(what.1);
                     }
@@ -109,7 +109,7 @@ macro_rules! signals {
                     let result = unsafe { NEXT.get(absent!(object: *mut c_void))(object) };
                     locks::gave_back(
                         site,
-                        Place::Call(site),
+                        Place::here(site),
                         number::$number,
                         object.addr() as u64,
                         enter,
@@ -272,7 +272,7 @@ mod futex {
         fn waits(arguments) {
             let site = laggard_callpath::call_site!();
             let what = (number::futex_wait, arguments[1] as u64);
-            let wait = Wait::begin(site, Place::Call(site), what, false);
+            let wait = Wait::begin(site, Place::here(site), what, false);
             // SAFETY: as above.
             let result = unsafe { call(NEXT.get(absent), arguments) };
             if let Some(wait) = wait {
@@ -289,7 +289,7 @@ mod futex {
             let enter = clock::now();
             // SAFETY: as above.
             let result = unsafe { call(NEXT.get(absent), arguments) };
-            let (place, word) = (Place::Call(site), arguments[1] as u64);
+            let (place, word) = (Place::here(site), arguments[1] as u64);
             locks::gave_back(site, place, number::futex_wake, word, enter);
             result
         }

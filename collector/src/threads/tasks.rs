@@ -222,7 +222,7 @@ pub fn wait(site: CallSite, number: u16, wait: impl FnOnce()) {
     let task = waiter.membership().task();
     begins_to_wait(&waiter, task);
     wait();
-    waits_no_more(&waiter, task, number, Place::Call(site));
+    waits_no_more(&waiter, task, number, Place::here(site));
 }
 
 fn begins_to_wait(waiter: &Waiter, task: u64) {
@@ -335,10 +335,7 @@ pub mod told {
     /// Its wait is over, in a call that returns to `code`.
     pub fn ends_wait(site: CallSite, number: u16, code: u64) {
         if let Some(waiter) = in_team(site) {
-            let (task, place) = (
-                waiter.membership().task(),
-                Place::Code(code.wrapping_sub(1)),
-            );
+            let (task, place) = (waiter.membership().task(), Place::before(site, code));
             waits_no_more(&waiter, task, number, place);
         }
     }

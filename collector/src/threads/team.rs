@@ -503,6 +503,12 @@ pub fn ended_in(site: CallSite) -> Option<u64> {
     (function != 0).then_some(function)
 }
 
+/// Where the region begins that the calling thread is in, if its runtime tells.
+pub fn begun_at(site: CallSite) -> Option<u64> {
+    let code = Waiter::goes_on(site)?.membership().team.code;
+    (code != 0).then_some(code)
+}
+
 /// Where the calling thread has called the function that forks a team now, if that is known.
 pub fn called_from(site: CallSite) -> Option<u64> {
     let waiter = Waiter::goes_on(site)?;
@@ -642,7 +648,7 @@ pub fn met(site: CallSite, number: u16, code: u64) {
         return;
     }
     let team = membership.team;
-    let what = team.meeting(number, Place::Code(code.wrapping_sub(1)), team.met);
+    let what = team.meeting(number, Place::before(site, code), team.met);
     waiter.record(&what, (enter, leave));
 }
 
@@ -673,7 +679,7 @@ pub fn barrier_if<T>(
     }
     let team = &mut membership.team;
     team.met += 1;
-    let what = team.meeting(number, Place::Call(site), team.met);
+    let what = team.meeting(number, Place::here(site), team.met);
     waiter.record(&what, (enter, leave));
     result
 }
