@@ -173,6 +173,33 @@ fn the_last_calls_of_regions_have_places() {
     });
 }
 
+/// Mutexes of all types and protocols are charged to their holders, and calls for them return what they ever do.
+#[test]
+fn mutexes_of_all_protocols_are_charged() {
+    let source = "threads/protocols.c";
+    until_right("protocols", |_| {
+        let run = Run::of("protocols.c", 1, "1");
+        let waits = run
+            .dump
+            .lines()
+            .filter(|line| line.contains(" pthread_mutex_lock "));
+        let long = |line: &&str| {
+            let us = line
+                .split_whitespace()
+                .nth(2)
+                .and_then(|us| us.parse().ok());
+            us.is_some_and(|us: f64| us > 1e3)
+        };
+        let kinds = waits.filter(long).count() as f64;
+        check(kinds == 16.0, &run.dump)?;
+        run.loses("wait_on_mutex", kinds * DELAY)?;
+        let found = run.finding("wait_on_mutex");
+        check(found["location"]["line"] == mark(source, "lock"), found)?;
+        let cause = &found["causes"][0];
+        check(cause["location"]["line"] == mark(source, "unlock"), cause)
+    });
+}
+
 /// Threads wait for their turns in an ordered loop, with both runtimes of OpenMP.
 #[test]
 fn ordered_regions_are_gone_through_in_turns() {

@@ -33,8 +33,11 @@ struct Mutex {
     kind: AtomicI32,
 }
 
-/// Bit of a mutex's kind: its word also has a priority.
+/// Bit of a mutex's kind: its word also has the ceiling of its holder's priority, in these bits.
 const WITH_CEILING: i32 = 64;
+const CEILING: i32 = !0x7_ffff;
+/// The word of a robust mutex whose holder ended: the next one who wants it has it at once.
+const HOLDER_ENDED: i32 = 0x4000_0000;
 
 impl Mutex {
     /// Whether somebody holds it.
@@ -45,8 +48,11 @@ impl Mutex {
     unsafe fn is_held(mutex: *const Mutex) -> bool {
         // SAFETY: as the caller states; each word is read as the C library writes it.
         unsafe {
-            (*mutex).lock.load(Ordering::Relaxed) != 0
-                && (*mutex).kind.load(Ordering::Relaxed) & WITH_CEILING == 0
+            match (*mutex).lock.load(Ordering::Relaxed) {
+                0 | HOLDER_ENDED => false,
+                _ if (*mutex).kind.load(Ordering::Relaxed) & WITH_CEILING == 0 => true,
+                word => word & !CEILING != 0,
+            }
         }
     }
 
@@ -666,6 +672,13 @@ pub fn left(site: CallSite, (number, key): (u16, u64), code: u64) {
 mod tests {
     use super::*;
 
+    unsafe extern "C" {
+        fn pthread_mutexattr_setprotocol(
+            kind: *mut libc::pthread_mutexattr_t,
+            protocol: c_int,
+        ) -> c_int;
+    }
+
     /// The words that are looked at are where the C library has them.
     #[test]
     fn mutexes_are_looked_at_in_the_right_place() {
@@ -673,13 +686,21 @@ mod tests {
         unsafe {
             let mut kind = std::mem::zeroed();
             libc::pthread_mutexattr_init(&mut kind);
-            for recursive in [libc::PTHREAD_MUTEX_NORMAL, libc::PTHREAD_MUTEX_RECURSIVE] {
-                libc::pthread_mutexattr_settype(&mut kind, recursive);
+            let kinds = [libc::PTHREAD_MUTEX_NORMAL, libc::PTHREAD_MUTEX_RECURSIVE];
+            // Without a protocol, with inherited priorities, and with a ceiling.
+            for (of, protocol) in kinds
+                .into_iter()
+                .flat_map(|of| [0, 1, 2].map(|how| (of, how)))
+            {
+                libc::pthread_mutexattr_settype(&mut kind, of);
+                pthread_mutexattr_setprotocol(&mut kind, protocol);
                 let mut mutex = std::mem::zeroed();
                 libc::pthread_mutex_init(&mut mutex, &kind);
                 let words = (&raw const mutex).cast::<Mutex>();
                 assert!(!Mutex::is_held(words));
-                libc::pthread_mutex_lock(&mut mutex);
+                // Without rights, the C library refuses a thread its first ceiling alone.
+                let mut tries = (0..2).map(|_| libc::pthread_mutex_lock(&mut mutex));
+                assert!(tries.any(|result| result == 0));
                 assert!(Mutex::is_held(words) && Mutex::is_own(words));
                 libc::pthread_mutex_unlock(&mut mutex);
                 assert!(!Mutex::is_held(words) && !Mutex::is_own(words));
