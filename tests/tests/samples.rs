@@ -248,6 +248,33 @@ fn samples_of_a_pause_are_dropped() {
     }
 }
 
+/// A child of `vfork` that has handlers of its own does not end the sampling of its parent.
+#[test]
+fn children_of_vfork_leave_samples_alone() {
+    let mut bench = Bench::beside("samples-vfork");
+    bench.agents = &[1];
+    let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
+    let words = [program.as_os_str(), OsStr::new("vfork")];
+    let plain = bench.plain(2, &words).run().expect_orderly();
+    for way in WAYS {
+        let run = bench.traced(2, &words, "trace");
+        let run = run
+            .env("LAGGARD_SAMPLE_HZ", HZ)
+            .env("LAGGARD_SAMPLE_BY", way);
+        assert_same(&plain, &run.run().expect_orderly());
+        // The barriers after 20 ms, 200 ms and 20 ms of computation.
+        let dump = bench.dump(&bench.path("trace"));
+        let barriers = dump
+            .lines()
+            .filter(|line| line.starts_with("0/0") && line.contains("MPI_Barrier"));
+        let sampled: Vec<usize> = barriers
+            .map(|line| line.matches(" sampled=").count())
+            .collect();
+        assert!(sampled[1] > 0, "{way}: {dump}");
+        fs::remove_dir_all(bench.path("trace")).expect("the trace goes");
+    }
+}
+
 /// Where a program does odd things, its results are the same as without samples.
 #[test]
 fn odd_programs_behave_as_ever() {

@@ -23,6 +23,9 @@ use crate::thread::{UNRECORDED, slot};
 /// The signal in use; 0 = none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
+/// The process that chose it. A child of `vfork` has its memory, but neither its timers nor its handlers.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
 /// How far below the last real-time signal the search for a free one begins, and how many are
 /// tried. Debuggers and checkers use the last ones.
 const BELOW_LAST: i32 = 3;
@@ -418,10 +421,14 @@ pub fn in_use() -> i32 {
     SIGNAL.load(Ordering::Relaxed)
 }
 
-/// No more signals are sent: the program is about to have a handler for ours. Of those on their way, kernels from 6.13
+/// No more signals are sent to this process: the program is about to have a handler for ours. Of those on their way, kernels from 6.13
 /// on take back what timers sent; what the helper sent is awaited, unless its thread does not take it.
 pub fn give_up() {
     const MOST: Duration = Duration::from_millis(20);
+    // SAFETY: always possible.
+    if PROCESS.load(Ordering::Relaxed) != unsafe { libc::getpid() } {
+        return;
+    }
     IS_GIVEN_UP.store(true, Ordering::SeqCst);
     // Who is interrupted while it has the lock may set a handler in its own: those timers are ended later.
     if let Ok(timers) = TIMERS.try_lock() {
@@ -506,6 +513,8 @@ fn signal() -> io::Result<i32> {
             return Err(io::Error::last_os_error());
         }
     }
+    // SAFETY: always possible.
+    PROCESS.store(unsafe { libc::getpid() }, Ordering::Relaxed);
     SIGNAL.store(signal, Ordering::Relaxed);
     Ok(signal)
 }

@@ -123,6 +123,20 @@ static void child_executes(void)
     _exit(1);
 }
 
+/* A child that shares this process's memory, and nothing else, has handlers for all signals. */
+static void child_of_vfork(void)
+{
+    int status;
+    pid_t child = vfork();
+    if (child == 0) {
+        for (int one = SIGRTMIN; one <= SIGRTMAX; one++)
+            sigaction(one, &(struct sigaction){.sa_handler = on_tick}, NULL);
+        _exit(5);
+    }
+    waitpid(child, &status, 0);
+    printf("%d: child %d\n", rank, status);
+}
+
 static sigset_t all_signals(void)
 {
     sigset_t all;
@@ -262,6 +276,9 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "fork") == 0) {
         in_child(child_works);
         in_child(child_executes);
+    } else if (strcmp(what, "vfork") == 0) {
+        child_of_vfork();
+        meet(200);
     } else if (strcmp(what, "exec") == 0) {
         meet(30);
         MPI_Finalize();
