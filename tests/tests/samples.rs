@@ -275,6 +275,37 @@ fn children_of_vfork_leave_samples_alone() {
     }
 }
 
+/// A handler of the program's own interrupts it everywhere, also where call paths are unwound and samples taken, and
+/// jumps away from there: results are the same, and no call is missing.
+#[test]
+fn interrupted_programs_behave_as_ever() {
+    const CALLS: usize = 60;
+    let mut bench = Bench::beside("samples-interrupted");
+    bench.agents = &[1];
+    let program = bench.compile("processor/interrupted.c", &["-pthread"], &["-lrt"]);
+    let words = [program.as_os_str()];
+    let plain = bench.plain(2, &words).run().expect_orderly();
+    let plain = plain.expect_success();
+    for way in WAYS {
+        let run = bench.traced(2, &words, "trace");
+        let run = run
+            .env("LAGGARD_SAMPLE_HZ", HZ)
+            .env("LAGGARD_SAMPLE_BY", way);
+        assert_same(&plain, &run.run().expect_orderly());
+        let dump = bench.dump(&bench.path("trace"));
+        for call in ["MPI_Sendrecv", "MPI_Allreduce", "MPI_Barrier"] {
+            let of_first = |line: &&str| {
+                let is_it = line.contains(&format!(" {call} ")) && line.contains("comm=world");
+                line.starts_with("0/0 ") && is_it
+            };
+            let found = dump.lines().filter(of_first).count();
+            assert_eq!(found, CALLS, "{way}, {call}");
+        }
+        assert!(dump.contains(" sampled="), "{way}");
+        fs::remove_dir_all(bench.path("trace")).expect("the trace goes");
+    }
+}
+
 /// Where a program does odd things, its results are the same as without samples.
 #[test]
 fn odd_programs_behave_as_ever() {
