@@ -130,6 +130,12 @@ pub struct CounterRow {
     pub values: Vec<Sample>,
     /// Against the first.
     pub changes: Vec<Change>,
+    /// For each second in which it counted, by revision; absent unless all runs tell how long that was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub per_second: Vec<Sample>,
+    /// Against the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub per_second_changes: Vec<Change>,
 }
 
 /// Whether an item is in a revision and in the first one.
@@ -406,13 +412,34 @@ fn counters(experiments: &[Experiment], options: &Options) -> Vec<CounterRow> {
         percent: options.threshold_percent,
         least: 0.0,
     };
+    let time = |report: &Report| report.sums().counted_s.unwrap_or(0.0);
+    let is_timed = experiments
+        .iter()
+        .all(|one| one.values(time).iter().all(|time| *time > 0.0));
     let rows = common.map(|name| {
-        let of = |report: &Report| report.sums().counters[&name] as f64;
-        let values = experiments.iter().map(|e| sample(e.values(of)));
-        let values: Vec<Sample> = values.collect();
+        let count = |report: &Report| report.sums().counters[&name] as f64;
+        let samples = |of: &dyn Fn(&Report) -> f64| -> Vec<Sample> {
+            let all = experiments.iter().map(|one| sample(one.values(of)));
+            all.collect()
+        };
+        let values = samples(&count);
+        let per_second = match is_timed {
+            true => samples(&|report| count(report) / time(report)),
+            false => Vec::new(),
+        };
+        // Work that is done faster is better; other events cost time.
+        let aim = match &*name {
+            "instructions" | "cycles" => Aim::More,
+            _ => Aim::Less,
+        };
         CounterRow {
             changes: changes(&values, Aim::Less, limits),
             values,
+            per_second_changes: match is_timed {
+                true => changes(&per_second, aim, limits),
+                false => Vec::new(),
+            },
+            per_second,
             name,
         }
     });

@@ -114,6 +114,11 @@ pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> 
         "Bottlenecks and regions by revision",
     );
     let mut counted = Family::new("compare_counted", None, "What counters counted by revision");
+    let mut rates = Family::new(
+        "compare_counted_per_second",
+        None,
+        "The same for each second in which they did",
+    );
     let mut slower = Family::new("compare_regressions", None, "Times that became longer");
     // One name in all revisions, so that their numbers meet.
     let last = comparison.revisions.len() - 1;
@@ -135,6 +140,9 @@ pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> 
         }
         for row in &comparison.counters {
             counted = counted.with(labels("counter", &row.name), row.values[at].median);
+            if let Some(rate) = row.per_second.get(at) {
+                rates = rates.with(labels("counter", &row.name), rate.median);
+            }
         }
         for row in comparison.rows(last).skip(1) {
             times = times.with(labels("what", &row.name), row.values[at].median);
@@ -146,5 +154,5 @@ pub fn to_openmetrics(comparison: &Comparison, percent: f64, is_known: bool) -> 
         }
     }
     let program = &comparison.revisions[0].program;
-    metrics::render(program, vec![totals, shares, counted, times, slower])
+    metrics::render(program, vec![totals, shares, counted, rates, times, slower])
 }

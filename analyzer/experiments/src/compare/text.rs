@@ -131,7 +131,14 @@ impl Text<'_> {
             row(total.name, &total.values, &total.changes, number)
         });
         let counters = self.comparison.counters.iter();
-        let counters = counters.map(|of| row(&of.name, &of.values, &of.changes, Number::Count));
+        let counters = counters.flat_map(|of| {
+            let rate = (!of.per_second.is_empty()).then(|| {
+                let name = format!("{} per s", of.name);
+                row(&name, &of.per_second, &of.per_second_changes, Number::Count)
+            });
+            let own = row(&of.name, &of.values, &of.changes, Number::Count);
+            std::iter::once(own).chain(rate)
+        });
         let rows: Vec<Row> = rows.chain(counters).collect();
         table(out, &columns, &rows, self.screen, self.style);
     }
@@ -580,9 +587,10 @@ mod tests {
 
     #[test]
     fn counters_that_all_runs_have_are_compared() {
-        let with = |source: &str, counters: &[(&str, u64)]| {
+        let with = |source: &str, counted_s: Option<f64>, counters: &[(&str, u64)]| {
             let mut run = run(source, 8.0);
             let sums = run.report.location_sums.as_mut().unwrap();
+            sums.counted_s = counted_s;
             let counters = counters.iter();
             sums.counters = counters
                 .map(|(name, of)| ((*name).to_owned(), *of))
@@ -590,8 +598,12 @@ mod tests {
             vec![run]
         };
         let runs = vec![
-            with("a", &[("instructions", 2_000_000), ("page-faults", 7)]),
-            with("b", &[("instructions", 3_000_000)]),
+            with(
+                "a",
+                Some(4.0),
+                &[("instructions", 2_000_000), ("page-faults", 7)],
+            ),
+            with("b", Some(2.0), &[("instructions", 3_000_000)]),
         ];
         let found = compare(runs, &Options::default()).unwrap();
         let names: Vec<_> = found.counters.iter().map(|of| &*of.name).collect();
@@ -602,7 +614,24 @@ mod tests {
             text.contains("instructions 2 000 000 3 000 000 +50.0 %"),
             "{text}"
         );
+        // Half of the time was counted, in which more was done.
+        assert!(
+            text.contains("instructions per s 500 000 1 500 000 +200.0 %"),
+            "{text}"
+        );
+        assert_eq!(
+            found.counters[0].per_second_changes[0].verdict,
+            Verdict::Better
+        );
+        let without = vec![
+            with("a", Some(4.0), &[("instructions", 2)]),
+            with("b", None, &[("instructions", 3)]),
+        ];
+        let without = compare(without, &Options::default()).unwrap();
+        assert!(without.counters[0].per_second.is_empty());
         let metrics = crate::compare::to_openmetrics(&found, 5.0, true);
+        let rate = "laggard_compare_counted_per_second{program=\"app\",revision=\"b\",counter=\"instructions\"} 1500000.0";
+        assert!(metrics.contains(rate), "{metrics}");
         let told = "laggard_compare_counted{program=\"app\",revision=\"b\",counter=\"instructions\"} 3000000.0";
         assert!(metrics.contains(told), "{metrics}");
     }
