@@ -18,6 +18,9 @@ A description has one item a line:
     grid COMM SIZES [PERIODIC] a Cartesian topology: sizes with commas; numbers of dimensions that go round
     place COMM RANK COORDINATES    where a rank of it is
     window NAME COMM           a window
+    metric NAME OCCURRENCE VALUES    a metric: strict, some or any; values as NAME[/MODE[/TYPE[/EXPONENT/UNIT]]]
+                               with commas, where sums of 64 bits without a unit are usual
+    about LOCATION NAME METRIC OTHER    a metric of LOCATION that is about another location
     period BASE EXPONENT TIME  samples are taken so often: TIME * BASE^EXPONENT s, BASE 2 or 10
     clock LOCATION TIME OFFSET what is added to the location's times at TIME, ticks
     LOCATION TIME EVENT ...    an event, see `EVENTS`; times are ticks
@@ -79,6 +82,9 @@ class Archive:
         self.grids = []
         self.places = []
         self.periods = []
+        self.metrics = {}
+        self.members = []
+        self.instances = {}
         self.clocks = []
         self.events = {}
         self.options = []
@@ -180,6 +186,29 @@ def sample(archive, words):
     return [*context(archive, words), 0]
 
 
+OCCURRENCES = {
+    "strict": otf2.METRIC_SYNCHRONOUS_STRICT,
+    "some": otf2.METRIC_SYNCHRONOUS,
+    "any": otf2.METRIC_ASYNCHRONOUS,
+}
+MODES = {"sum": otf2.METRIC_ACCUMULATED_START, "level": otf2.METRIC_ABSOLUTE_POINT}
+TYPES = {"u": otf2.TYPE_UINT64, "i": otf2.TYPE_INT64, "d": otf2.TYPE_DOUBLE}
+
+
+def metric(archive, words):
+    """METRIC VALUES"""
+    name, *values = words
+    if name in archive.instances:
+        number, kinds = archive.instances[name][0], archive.metrics[archive.instances[name][1]][3]
+    else:
+        number, _, _, kinds = archive.metrics[name]
+    fields = {TYPES["u"]: "unsigned_int", TYPES["i"]: "signed_int", TYPES["d"]: "floating_point"}
+    made = [otf2.MetricValue() for _ in values]
+    for one, kind, value in zip(made, kinds, values):
+        setattr(one, fields[kind], float(value) if kind == TYPES["d"] else int(value))
+    return [number, kinds, made]
+
+
 def program(archive, words):
     return [archive.string(words[0]), [archive.string(word) for word in words[1:]]]
 
@@ -226,6 +255,7 @@ EVENTS = {
     "thread_create": ("ThreadCreate", numbers),
     "thread_wait": ("ThreadWait", numbers),
     "thread_end": ("ThreadEnd", numbers),
+    "metric": ("Metric", metric),
     "program_begin": ("ProgramBegin", program),
     "program_end": ("ProgramEnd", numbers),
 }
@@ -287,6 +317,19 @@ def take(archive, words):
         archive.places.append((archive.comm(rest[0]), int(rest[1]), at))
     elif what == "window":
         archive.windows.append((rest[0], archive.comm(rest[1])))
+    elif what == "metric":
+        numbers, kinds = [], []
+        for value in rest[2].split(","):
+            given = value.split("/")
+            name, mode, kind, exponent, unit = given + ["", "sum", "u", "0", "#"][len(given) :]
+            numbers.append(len(archive.members))
+            kinds.append(TYPES[kind])
+            archive.members.append((name, MODES[mode], kinds[-1], int(exponent), unit))
+        number = len(archive.metrics) + len(archive.instances)
+        archive.metrics[rest[0]] = (number, OCCURRENCES[rest[1]], numbers, kinds)
+    elif what == "about":
+        number = len(archive.metrics) + len(archive.instances)
+        archive.instances[rest[1]] = (number, rest[2], int(rest[0]), int(rest[3]))
     elif what == "period":
         archive.periods.append(tuple(map(int, rest)))
     elif what == "clock":
@@ -312,6 +355,8 @@ def write_global(archive, writer):
     for window in archive.windows:
         archive.string(window[0])
     archive.string("OpenMP")
+    for name, _, _, _, unit in archive.members:
+        archive.string(name), archive.string(unit)
     put("ClockProperties", archive.resolution, min(times), max(times) - min(times), NOWHERE)
     for text, number in archive.strings.items():
         put("String", number, text)
@@ -337,6 +382,14 @@ def write_global(archive, writer):
     for number, at, source, line, parent in archive.contexts.values():
         put("SourceCodeLocation", number, archive.string(source), line)
         put("CallingContext", number, at, number, parent)
+    for number, (name, mode, kind, exponent, unit) in enumerate(archive.members):
+        of, name, unit = otf2.METRIC_TYPE_PAPI, archive.string(name), archive.string(unit)
+        put("MetricMember", number, name, 0, of, mode, kind, otf2.BASE_DECIMAL, exponent, unit)
+    for number, occurrence, members, _ in archive.metrics.values():
+        put("MetricClass", number, members, occurrence, otf2.RECORDER_KIND_CPU)
+    for number, name, recorder, other in archive.instances.values():
+        of, scope = archive.metrics[name][0], otf2.SCOPE_LOCATION
+        put("MetricInstance", number, of, recorder, scope, other)
     for number, (base, exponent, period) in enumerate(archive.periods):
         base = otf2.BASE_BINARY if base == 2 else otf2.BASE_DECIMAL
         mode = otf2.INTERRUPT_GENERATOR_MODE_TIME

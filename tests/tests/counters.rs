@@ -212,4 +212,16 @@ fn exports_have_what_was_counted() {
         }
         Err(error) => eprintln!("SKIPPED: otf2-print: {error}"),
     }
+    // The archive tells of each location what the trace does.
+    let locations = |of: &Path| -> Vec<Value> {
+        let report: Value = serde_json::from_str(&bench.analyze_all(of)).expect("JSON");
+        report["locations"].as_array().expect("locations").clone()
+    };
+    let (own, imported) = (locations(&trace), locations(&archive));
+    assert_eq!(own.len(), imported.len());
+    for (own, imported) in own.iter().zip(&imported) {
+        assert_eq!(own["counters"], imported["counters"]);
+        let (a, b) = (number(&own["counted_s"]), number(&imported["counted_s"]));
+        assert!((a - b).abs() < 1e-6, "{own} {imported}");
+    }
 }

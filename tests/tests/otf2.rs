@@ -16,6 +16,7 @@ use laggard_tests::process;
 use laggard_tests::product::{Bench, TIMEOUT, difference, programs, python};
 use laggard_tests::recorded::check;
 use laggard_tests::report::Report;
+use serde_json::{Value, json};
 
 /// ns between the beginnings of two functions.
 const PERIOD: u64 = 100_000_000;
@@ -669,6 +670,95 @@ fn archives_that_contradict_themselves() {
     let mut found = report.bottlenecks.iter();
     let waits = found.find(|found| found.pattern != "unexplained");
     assert!(waits.is_none(), "{waits:?}");
+}
+
+/// Metrics that are sums of what a thread did are counters: what they say of the time between calls counts, and not
+/// what they say of calls. Others are left out, and that is said.
+#[test]
+fn metrics_are_counters() {
+    let bench = Bench::sharing("otf2-metrics");
+    let mut archive = Archive::new(2);
+    archive
+        .line("metric papi strict PAPI_TOT_INS,PAPI_TOT_CYC,PAPI_FP_OPS/sum/d")
+        .line("metric usage some ru_utime/sum/i/-6/s,ru_maxrss/level")
+        .line("metric power any energy")
+        .line("about 0 other papi 1")
+        .line("region main app.c 3");
+    // Time, and million instructions, cycles and operations and ms in user mode so far.
+    let mut at = |rank: u32, time: u64, sums: [u64; 4], what: &[&str]| {
+        let [instructions, cycles, operations, user] = sums.map(|sum| sum * 1_000_000);
+        let papi = format!("metric papi {instructions} {cycles} {operations}.4");
+        archive.event(rank, time, &papi);
+        let usage = format!("metric usage {} 4096", user / 1000);
+        archive.event(rank, time, &usage);
+        archive.event(rank, time, &format!("metric power {time}"));
+        archive.event(rank, time, "metric other 1 2 3");
+        for what in what {
+            archive.event(rank, time, what);
+        }
+    };
+    const MS: u64 = 1_000_000;
+    let (send, receive) = ("send 1 world 7 64", "recv 0 world 7 64");
+    for rank in 0..2 {
+        at(rank, 0, [7, 7, 7, 7], &["enter main"]);
+        at(rank, MS, [9, 9, 9, 9], &["enter MPI_Init"]);
+        at(rank, 2 * MS, [20, 20, 20, 20], &["leave MPI_Init"]);
+    }
+    // Three times as many instructions, twice as many cycles for each.
+    at(0, 62 * MS, [110, 140, 50, 70], &["enter MPI_Send"]);
+    at(0, 63 * MS, [115, 145, 55, 71], &[send, "leave MPI_Send"]);
+    at(1, 12 * MS, [50, 40, 20, 30], &["enter MPI_Recv"]);
+    at(1, 63 * MS, [900, 900, 20, 80], &[receive, "leave MPI_Recv"]);
+    for (rank, before, after) in [
+        (0, [116, 147, 55, 72], [120; 4]),
+        (1, [901, 902, 20, 81], [990; 4]),
+    ] {
+        at(rank, 64 * MS, before, &["enter MPI_Finalize"]);
+        at(rank, 65 * MS, after, &["leave MPI_Finalize"]);
+        at(rank, 65 * MS, after, &["leave main"]);
+    }
+    let anchor = archive.write(&bench, "archive");
+    let path = bench.path("report.json");
+    let outcome = bench.analyze(&anchor, 1, &path, &["--all", "-q"]);
+    outcome.expect_orderly().expect_success();
+    let report = fs::read_to_string(&path).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let locations = &report["locations"];
+    assert_eq!(
+        locations[0]["counters"],
+        json!({
+            "instructions": 91 * MS, "cycles": 122 * MS, "PAPI_FP_OPS": 30 * MS,
+            "ru_utime (10^-6 s)": 51_000,
+        })
+    );
+    assert_eq!(
+        locations[1]["counters"],
+        json!({
+            "instructions": 31 * MS, "cycles": 22 * MS, "PAPI_FP_OPS": 0,
+            "ru_utime (10^-6 s)": 11_000,
+        })
+    );
+    let counted = |at: usize| locations[at]["counted_s"].as_f64().unwrap_or(0.0);
+    assert!(
+        (counted(0) - 0.061).abs() < 1e-9 && (counted(1) - 0.011).abs() < 1e-9,
+        "{locations}"
+    );
+    let factors = &report["root_causes"][0]["factors"];
+    let of = |name: &str| factors[name].as_f64().unwrap_or(f64::NAN);
+    // Times 60 and 10 ms, instructions 90 and 30 million, cycles 120 and 20 million.
+    let whole = 6f64.ln();
+    for (name, ratio) in [
+        ("instructions_s", 3.0f64),
+        ("cycles_per_instruction_s", 2.0),
+        ("frequency_s", 1.0),
+    ] {
+        let expected = of("excess_s") * ratio.ln() / whole;
+        assert!((of(name) - expected).abs() < 1e-6, "{name}: {factors}");
+    }
+    let anomalies = report["anomalies"].as_array().into_iter().flatten();
+    let mut others = anomalies.filter(|row| row["id"] == "other_metrics");
+    // A level, one that comes at any time, and one about another location.
+    assert_eq!(others.next().map(|row| &row["count"]), Some(&json!(3)));
 }
 
 /// A rank whose location the archive does not tell.

@@ -98,6 +98,8 @@ impl Writer<'_> {
         let counters = location.definitions.properties("counter").into_iter();
         let counters = counters.map(|name| (self.names.metric(name.as_bytes()), 0));
         state.counters = counters.collect();
+        // What they count from.
+        state.has_counted = !state.counters.is_empty();
         let mut written = Ok(());
         Calls::new(location).read(|item| {
             let Item::Call(_, event, known) = item else {
@@ -206,6 +208,8 @@ impl Writer<'_> {
                 state.has_counted = true;
             }
         }
+        let counts = &event.beside.counted;
+        let counted = (!counts.is_empty()).then(|| length_ns(counts.time));
         let slept = match off {
             Some(_) => told.in_vain(off),
             None => told,
@@ -227,7 +231,8 @@ impl Writer<'_> {
             if n == 0 {
                 told = told
                     .beside(&ns(&event.beside))
-                    .with_inside(&ns(&event.inside));
+                    .with_inside(&ns(&event.inside))
+                    .with_counted(counted);
             }
             self.call(state, &signature, &told, (enter, enter + each), event)?;
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::definitions::{BYTE, Definitions, LONG};
 use crate::events::{self, ANY, Batch, Sink, TOLD};
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
+use crate::metrics::CountersOf;
 use crate::source::{Offsets, Progress, Source, Stream};
 use crate::{Error, anchor};
 
@@ -86,7 +87,8 @@ impl Source for Archive {
         let offsets = reader.local_definitions(id);
         let any = self.definitions.attribute(ANY, BYTE);
         let told = TOLD.map(|name| self.definitions.attribute(name, LONG));
-        let events = Events::open(reader, id, offsets, (any, told)).map_err(failed)?;
+        let counters = self.definitions.counting.counters.clone();
+        let events = Events::open(reader, id, offsets, (any, told, counters)).map_err(failed)?;
         Ok(Box::new(events))
     }
 
@@ -156,6 +158,7 @@ impl Reader {
             result
         };
         self.check(result)?;
+        definitions.metrics = definitions.counting.find_counters(&mut definitions.strings);
         Ok(definitions)
     }
 
@@ -216,12 +219,13 @@ struct Events {
 }
 
 impl Events {
-    /// `any` is the number of the attribute [`ANY`]; `told` are the numbers of [`TOLD`].
+    /// `any` is the number of the attribute [`ANY`]; `told` are the numbers of [`TOLD`],
+    /// and `counters` those of metrics.
     fn open(
         reader: Reader,
         id: u64,
         offsets: Option<Offsets>,
-        (any, told): (Option<u32>, [Option<u32>; TOLD.len()]),
+        (any, told, counters): (Option<u32>, [Option<u32>; TOLD.len()], CountersOf),
     ) -> Result<Events, String> {
         let otf2 = reader.otf2;
         // SAFETY: an open reader.
@@ -235,6 +239,7 @@ impl Events {
         let sink = Sink {
             any: any.map(|number| (otf2.call.attribute, number)),
             told: (told != [None; TOLD.len()]).then_some((otf2.call.long_attribute, told)),
+            counters,
             ..Sink::default()
         };
         let events = Events {

@@ -11,6 +11,7 @@ use crate::computed::Computed;
 use crate::constructs::Construct;
 use crate::definitions::Definitions;
 use crate::events::Event;
+use crate::metrics::Counting;
 use crate::notes::{Kind, Notes};
 use crate::open::{Open, instant};
 use crate::output::Output;
@@ -65,6 +66,8 @@ pub struct Calls<'a> {
     pub(crate) open: Option<Open>,
     /// Samples since the last call: call path, and ticks.
     sampled: Vec<(u32, u64)>,
+    /// What its counters said.
+    counting: Counting,
     pending: Pending,
     threads: Threads,
     /// The last call, if it was a probe: archives do not record its result.
@@ -97,6 +100,7 @@ impl<'a> Calls<'a> {
             computed: None,
             open: None,
             sampled: Vec::new(),
+            counting: Counting::default(),
             pending: Pending::default(),
             threads: Threads::default(),
             probe: None,
@@ -215,7 +219,8 @@ impl<'a> Calls<'a> {
                 }
             }
             Event::CollectiveBegin | Event::WindowCollectiveBegin => {}
-            Event::Nothing | Event::Metric(..) | Event::Program(..) | Event::ProgramEnd => {}
+            Event::Metric(counter, value) => self.counting.take(time, counter, value),
+            Event::Nothing | Event::Program(..) | Event::ProgramEnd => {}
             _ => self.of_threads(time, event),
         }
     }
@@ -243,7 +248,8 @@ impl<'a> Calls<'a> {
                     }
                     let path = self.paths.call_path(node, &mut self.output);
                     let mut open = Open::new(number, time, path, self.stack.len());
-                    open.computed = self.take_computed();
+                    (open.computed, open.counted) =
+                        (self.take_computed(), self.counting.enters(time));
                     self.open = Some(open);
                 }
                 Some(Meaning::User | Meaning::Threads(_)) => {
@@ -253,7 +259,8 @@ impl<'a> Calls<'a> {
                     {
                         let path = self.paths.call_path(within, &mut self.output);
                         let mut open = Open::new(call, time, path, self.stack.len());
-                        open.computed = self.take_computed();
+                        (open.computed, open.counted) =
+                            (self.take_computed(), self.counting.enters(time));
                         open.told = told;
                         self.open = Some(open);
                     }
@@ -344,6 +351,7 @@ impl<'a> Calls<'a> {
         if let Some(computed) = &mut self.computed {
             computed.begin(time);
         }
+        self.counting.leaves(time);
         if open.lacks_group() {
             self.note(Kind::Incomplete);
         }
@@ -410,7 +418,7 @@ impl<'a> Calls<'a> {
                 });
                 let path = self.paths.call_path(node, &mut self.output);
                 let mut open = Open::new(stand_in, time, path, self.stack.len());
-                open.computed = self.take_computed();
+                (open.computed, open.counted) = (self.take_computed(), self.counting.enters(time));
                 act(&mut open);
                 self.close(open, time);
             }

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char};
 use rustc_hash::FxHashMap;
 
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
+use crate::metrics::{Member, Metrics};
 
 /// An undefined 32-bit reference.
 pub const UNDEFINED: u32 = u32::MAX;
@@ -188,6 +189,8 @@ pub struct Definitions {
     pub attributes: FxHashMap<u32, Attribute>,
     /// Metrics: names of counters that grow, in order of their numbers.
     pub metrics: Vec<u32>,
+    /// All metrics of an archive that is read.
+    pub counting: Metrics,
     /// Number of definitions whose number was already defined.
     pub repeated: u64,
 }
@@ -219,7 +222,7 @@ impl Definitions {
 
     /// Registers callbacks that fill this, for every record of interest.
     pub fn register(otf2: &Otf2, callbacks: Handle) {
-        let all: [(&str, Callback); 18] = [
+        let all: [(&str, Callback); 21] = [
             ("ClockProperties", clock_properties as Callback),
             ("String", string as Callback),
             ("SystemTreeNode", node as Callback),
@@ -238,6 +241,9 @@ impl Definitions {
             ("CallingContext", context as Callback),
             ("Attribute", attribute as Callback),
             ("InterruptGenerator", generator as Callback),
+            ("MetricMember", metric_member as Callback),
+            ("MetricClass", metric_class as Callback),
+            ("MetricInstance", metric_instance as Callback),
         ];
         for (record, callback) in all {
             otf2.set(Table::Global, callbacks, record, callback);
@@ -358,6 +364,20 @@ callbacks! {
             let ns = (seconds * 1e9).round() as u64;
             Definitions::first(&mut into.generators, id, ns, &mut into.repeated);
         }
+    }
+    metric_member(into, id: u32, name: u32, _about: u32, _kind: u8, mode: u8, _value: u8, base: u8,
+        exponent: i64, unit: u32) {
+        let base = if base == BASE_BINARY { 2 } else { 10 };
+        let member = Member { name, mode, scale: (base, exponent), unit };
+        Definitions::first(&mut into.counting.members, id, member, &mut into.repeated);
+    }
+    metric_class(into, id: u32, count: u8, members: *const u32, occurrence: u8) {
+        // SAFETY: the library passes an array of `count` numbers.
+        let members = unsafe { array(members, count.into()) }.to_vec();
+        Definitions::first(&mut into.counting.classes, id, (members, occurrence), &mut into.repeated);
+    }
+    metric_instance(into, _id: u32) {
+        into.counting.instances += 1;
     }
     context(into, id: u32, region: u32, place: u32, parent: u32) {
         let context = Context { region, place, parent };

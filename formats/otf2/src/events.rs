@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use laggard_trace::{Beside, Counts};
 
 use crate::library::{Callback, Code, Handle, Otf2, SUCCESS, Table};
+use crate::metrics::{self, CountersOf};
 
 /// Attribute of receives with their wildcards: an unsigned byte, 1 = any source, 2 = any tag.
 /// OTF2 has no record for this, so archives of other recorders lack it.
@@ -40,8 +41,8 @@ impl Any {
 /// address, value, and tag with bytes, as in a laggard trace. Then sleep after a look that found
 /// nothing, and what the time before the call was beside computation: blocked, preempted, in the
 /// kernel, ns; and page faults without a device, with those that needed one in the high half. Then the same of
-/// the call itself.
-pub const TOLD: [&str; 13] = [
+/// the call itself, and ns before it in which counters counted.
+pub const TOLD: [&str; 14] = [
     "laggard::parameter",
     "laggard::address",
     "laggard::value",
@@ -55,11 +56,14 @@ pub const TOLD: [&str; 13] = [
     "laggard::inside_preempted",
     "laggard::inside_kernel",
     "laggard::inside_faults",
+    "laggard::counted",
 ];
 
 /// Places of what the time before a call was, and of what the call was.
 const BEFORE: usize = 5;
 const INSIDE: usize = 9;
+/// Place of the time in which counters counted.
+const COUNTED: usize = 13;
 
 /// Values of these attributes for a call, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,6 +113,17 @@ impl Told {
     /// The same with what the call was beside work, ns.
     pub fn with_inside(self, inside: &Beside) -> Told {
         self.at(INSIDE, inside)
+    }
+
+    /// The same with the time before the call in which counters counted, ns.
+    pub fn with_counted(mut self, time: Option<u64>) -> Told {
+        self.0[COUNTED] = time;
+        self
+    }
+
+    /// The time before the call in which counters counted, ns.
+    pub fn counted(&self) -> Option<u64> {
+        self.0[COUNTED]
     }
 
     /// Values for a wait among threads: what it waits for, and the parameter of its record.
@@ -325,7 +340,7 @@ pub enum Event {
     ThreadWait(u32, u64),
     /// The thread ends.
     ThreadEnd(u32, u64),
-    /// A metric has a value.
+    /// A counter has a value: its position in the definitions' metrics.
     Metric(u32, u64),
     /// Recording was switched off or on.
     Measurement(bool),
@@ -353,6 +368,8 @@ pub struct Sink {
     pub any: Option<(GetByte, u32)>,
     /// The same for the attributes [`TOLD`].
     pub told: Option<(GetLong, [Option<u32>; TOLD.len()])>,
+    /// Which metrics are counters.
+    pub counters: CountersOf,
 }
 
 /// `OTF2_AttributeList_GetUint64`.
@@ -397,7 +414,7 @@ impl Sink {
 
 /// Registers callbacks that append all events of interest to a [`Sink`].
 pub fn register(otf2: &Otf2, callbacks: Handle) {
-    let all: [(&str, Callback); 52] = [
+    let all: [(&str, Callback); 53] = [
         ("Enter", enter as Callback),
         ("Leave", leave as Callback),
         ("CallingContextEnter", enter_context as Callback),
@@ -456,6 +473,7 @@ pub fn register(otf2: &Otf2, callbacks: Handle) {
         ("BufferFlush", nothing as Callback),
         ("MeasurementOnOff", measurement as Callback),
         ("ProgramBegin", program as Callback),
+        ("Metric", metric as Callback),
     ];
     for (record, callback) in all {
         otf2.set(Table::Events, callbacks, record, callback);
@@ -649,5 +667,30 @@ unsafe extern "C" fn receive(
     let any = unsafe { into.left_open(attributes) };
     let message = message(peer, comm, tag, bytes);
     into.batch.push((time, Event::Receive(message, any)));
+    SUCCESS
+}
+
+unsafe extern "C" fn metric(
+    _location: u64,
+    time: u64,
+    _position: u64,
+    data: Handle,
+    _attributes: Handle,
+    number: u32,
+    count: u8,
+    kinds: *const u8,
+    values: *const u64,
+) -> Code {
+    // SAFETY: as in the functions above.
+    let into = unsafe { &mut *data.cast::<Sink>() };
+    let counters = into.counters.get(&number).map_or(&[][..], Vec::as_slice);
+    let known = counters.iter().take(count.into()).enumerate();
+    let known = known.filter_map(|(at, counter)| Some((at, (*counter)?)));
+    for (at, counter) in known {
+        // SAFETY: the library passes arrays of `count` types and values, which have 8 bytes each.
+        let (kind, bits) = unsafe { (*kinds.add(at), *values.add(at)) };
+        let event = Event::Metric(counter, metrics::value(kind, bits));
+        into.batch.push((time, event));
+    }
     SUCCESS
 }

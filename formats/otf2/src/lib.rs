@@ -21,9 +21,9 @@
 //! archive as Score-P would. The [`profile`] of regions becomes properties of locations.
 //!
 //! Threads that wait for each other are calls, too: barriers, locks and waits for tasks of OpenMP
-//! (`constructs`, `teams`).
+//! (`constructs`, `teams`). Metrics that count what a thread does are counters (`metrics`).
 //!
-//! *Not here.* Metrics, files, and calls of other libraries are counted and skipped. A request that one thread posts and another completes is not matched.
+//! *Not here.* Other metrics, files, and calls of other libraries are counted and skipped. A request that one thread posts and another completes is not matched.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod anchor;
@@ -37,6 +37,7 @@ mod error;
 pub mod events;
 mod file;
 mod library;
+mod metrics;
 mod names;
 pub mod notes;
 mod open;

@@ -62,7 +62,9 @@ kinds! {
     Broken "unreadable_events" Error
         "events cannot be read to their end; what came later is unknown";
     Skipped "skipped_records" Info
-        "records that are of no use for this analysis (metrics, threads, files, parameters)";
+        "records that are of no use for this analysis (threads, files, parameters, metrics that are no counters)";
+    OtherMetrics "other_metrics" Info
+        "metrics that do not count what a thread does, in sums that grow, or beyond the eighth: left out";
     Backward "times_backward" Warning
         "events with a time before that of the event before them: taken for simultaneous";
     Unbalanced "unmatched_regions" Warning

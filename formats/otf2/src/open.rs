@@ -2,7 +2,7 @@
 
 use laggard_trace::calls::number;
 use laggard_trace::calls::{GenericType, Shape, call};
-use laggard_trace::{Endpoint, Signature, WORLD, flags};
+use laggard_trace::{Counts, Endpoint, Signature, WORLD, flags};
 use smallvec::SmallVec;
 
 use crate::events::{OneSided, Told};
@@ -93,6 +93,8 @@ pub struct Open {
     pub told: Told,
     /// Computation before it, see [`Done`].
     pub computed: Vec<(u32, u64)>,
+    /// What was counted before it, in all of that time.
+    pub counted: Counts,
 }
 
 impl Open {
@@ -108,6 +110,7 @@ impl Open {
             tested: false,
             told: Told::default(),
             computed: Vec::new(),
+            counted: Counts::default(),
         }
     }
 
@@ -234,6 +237,11 @@ impl Open {
             number::MPI_Start | number::MPI_Startall => flags::PERSISTENT,
             _ => 0,
         };
+        // Nothing is counted off the processor, and in the kernel.
+        let before = self.told.before();
+        let off = before.blocked + before.preempted + before.kernel;
+        let all = self.counted.time;
+        self.counted.time = self.told.counted().unwrap_or(all.saturating_sub(off));
         let mut records = SmallVec::new();
         for (at, row) in rows.into_iter().enumerate() {
             let mut own = row.flags;
@@ -273,6 +281,7 @@ impl Open {
                     _ => Told::default(),
                 },
                 computed: std::mem::take(&mut self.computed),
+                counted: std::mem::take(&mut self.counted),
                 sampled: Vec::new(),
             };
             records.push((done, row.request, row.waits));

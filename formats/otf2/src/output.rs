@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use laggard_trace::calls::number;
 use laggard_trace::{
-    Definition, Endpoint, Extension, Frame, LocationWriter, MOMENT, OUTCOME_CANCELLED, PEER_NONE,
-    ProfileEntry, Record, Signature, flags,
+    Beside, Definition, Endpoint, Extension, Frame, LocationWriter, MOMENT, OUTCOME_CANCELLED,
+    PEER_NONE, ProfileEntry, Record, Signature, flags,
 };
 use rustc_hash::FxHashMap;
 
@@ -185,7 +185,11 @@ impl<'a> Output<'a> {
             (Extension::Off, done.told.off().filter(|&off| off > 0)),
         ];
         let told = told.into_iter();
-        extensions.extend(done.told.before().extensions());
+        let before = Beside {
+            counted: done.counted,
+            ..done.told.before()
+        };
+        extensions.extend(before.extensions());
         extensions.extend(done.told.inside().extensions_inside());
         extensions
             .extend(told.filter_map(|(kind, value)| Some(Record::extension_u64(kind, value?))));

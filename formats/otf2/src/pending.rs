@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use laggard_trace::{Endpoint, OUTCOME_CANCELLED, PEER_ANY, Signature, TAG_ANY, flags};
+use laggard_trace::{Counts, Endpoint, OUTCOME_CANCELLED, PEER_ANY, Signature, TAG_ANY, flags};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -43,6 +43,8 @@ pub struct Done {
     pub told: Told,
     /// Computation before it, by call path: its id, and ticks.
     pub computed: Vec<(u32, u64)>,
+    /// What was counted before it.
+    pub counted: Counts,
     /// Samples before it: call path, and ticks.
     pub sampled: Vec<(u32, u64)>,
 }
@@ -113,9 +115,11 @@ impl Waiting {
             && !next.signature.has(flags::POSTS)
             && next.completes.is_empty()
             && next.computed.is_empty()
+            && next.counted.is_empty()
             && next.sampled.is_empty()
             && done.completes.is_empty()
             && done.computed.is_empty()
+            && done.counted.is_empty()
             && done.sampled.is_empty()
             && (&next.signature, &next.told) == (&done.signature, &done.told);
         let since = next.enter.checked_sub(self.end);
@@ -317,6 +321,7 @@ mod tests {
             completes: SmallVec::new(),
             told: Told::default(),
             computed: Vec::new(),
+            counted: Counts::default(),
             sampled: Vec::new(),
         }
     }

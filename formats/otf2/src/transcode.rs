@@ -62,6 +62,8 @@ impl Transcoder {
         let strays = source.strays();
         let first = || format!("location {}", strays[0]);
         world.notes.add(Kind::Stray, strays.len() as u64, first);
+        let others = source.definitions().counting.others;
+        world.notes.add(Kind::OtherMetrics, others, String::new);
         let timer = Timer::new(source.definitions().clock.as_ref());
         if timer.is_none() {
             world.notes.add(Kind::GuessedClock, 1, String::new);
@@ -185,6 +187,9 @@ impl Transcoder {
             output.sample_ticks = ticks as u64;
             let hz = 1_000_000_000 / period.max(&1);
             output.property("sample_hz", hz.to_string().as_bytes());
+        }
+        for &name in &definitions.metrics {
+            output.property("counter", definitions.string(name));
         }
         let own = memberships.get(&thread.rank).map_or(&[][..], Vec::as_slice);
         for &(comm, local_rank) in own {

@@ -25,7 +25,7 @@ const LEVEL: u32 = 3;
 /// Number with which the attribute [`ANY`](crate::events::ANY) must be defined.
 pub const ANY_NUMBER: u32 = 0;
 /// Numbers with which the attributes [`TOLD`](crate::events::TOLD) must be defined.
-pub const TOLD_NUMBERS: [u32; TOLD.len()] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
+pub const TOLD_NUMBERS: [u32; TOLD.len()] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
 /// Number with which what takes samples must be defined.
 pub const GENERATOR: u32 = 0;
 /// `OTF2_RMA_SYNC_TYPE_MEMORY`.
