@@ -191,7 +191,10 @@ impl<F: FnMut(Loss)> Losing<'_, F> {
         }
         let mut held = |from: i64, late: Latest| {
             let last = late.last().map_or(i64::MIN, |party| party.enter);
-            let severity = group::wait_for_member(own, from, last, waiter.usual);
+            let severity = match own.leave.saturating_sub(from) >= waiter.usual.slow {
+                true => group::wait_for_member(own, from, last, waiter.usual.expected),
+                false => 0,
+            };
             self.lose_to_late(pattern, severity, from, || late);
             from.max(last)
         };

@@ -215,12 +215,13 @@ impl Kinds {
         (expected * ratio, entry.on_a_slow_network())
     }
 
-    /// What a call of the entry takes that waits for nobody.
+    /// What a call of the entry takes that waits for nobody. None is slow that would take as long on a slow
+    /// network.
     pub fn usual(&self, entry: &Entry, baseline: &dyn Baseline, settings: &Settings) -> Usual {
         let (expected, ratio) = self.expected(entry, baseline, settings);
         Usual {
             expected: expected as i64,
-            slow: (expected * ratio) as i64,
+            slow: (expected * ratio).max(entry.on_a_slow_network()) as i64,
         }
     }
 

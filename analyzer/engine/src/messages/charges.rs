@@ -19,6 +19,7 @@ use crate::basics::slots::Slots;
 use crate::clock::causality::Violations;
 use crate::stream::call::CallAt;
 use crate::stream::polling::Episode;
+use crate::stream::thread::Usual;
 use crate::waits::charging::{Lost, Waiting, total};
 use crate::wire::parcels::{Absence, Detail, SEND, Side};
 
@@ -621,8 +622,8 @@ pub struct Waiter {
     pub asks: bool,
     /// Whether it needs something from others.
     pub waits: bool,
-    /// What such a call takes when nobody is late, ns; of a collective with a root that blocks.
-    pub usual: i64,
+    /// What such a call takes when nobody is late; of a collective with a root that blocks.
+    pub usual: Usual,
 }
 
 impl Waiter {

@@ -10,7 +10,7 @@ use crate::messages::charges::Waiter;
 use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::rows::{Outcome, Row};
-use crate::stream::thread::Posted;
+use crate::stream::thread::{Posted, Usual};
 use crate::waits::charging::{Hosts, Loss, Waiting};
 use crate::waits::log::{Ended, Subject};
 
@@ -170,7 +170,7 @@ impl Rank<'_> {
                     asks: call.asks,
                     waits: true,
                     // The call may have waited for other requests.
-                    usual: i64::MAX,
+                    usual: Usual::UNKNOWN,
                 });
             }
             // Who a looked-for transfer waited for is not searched.

@@ -555,7 +555,7 @@ impl<'a> Rank<'a> {
         // A member that needs nothing of others asks only if its call was slow.
         let is_slow = |usual: &Usual| call.leave - call.enter >= usual.slow;
         let asks = part.waits && (posts || call.asks) || usual.is_some_and(is_slow);
-        let usual = usual.map_or(i64::MAX, |usual| usual.expected);
+        let usual = usual.copied().unwrap_or(Usual::UNKNOWN);
         let is_fence = row.shape == Shape::Fence;
         let n = self.collectives.begin(row.own_group);
         if is_fence {

@@ -203,3 +203,11 @@ pub struct Usual {
     /// Shortest slow duration.
     pub slow: i64,
 }
+
+impl Usual {
+    /// Nothing is slow.
+    pub const UNKNOWN: Usual = Usual {
+        expected: i64::MAX,
+        slow: i64::MAX,
+    };
+}
