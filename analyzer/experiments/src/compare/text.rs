@@ -616,7 +616,7 @@ mod tests {
         );
         // Half of the time was counted, in which more was done.
         assert!(
-            text.contains("instructions per s 500 000 1 500 000 +200.0 %"),
+            text.contains("instructions per s 500 000 1 500 000 +200 %"),
             "{text}"
         );
         assert_eq!(
