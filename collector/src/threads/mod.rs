@@ -29,7 +29,6 @@ use crate::call::{Call, guarded};
 use crate::clock;
 use crate::signature::Raw;
 use crate::stream::Stream;
-
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
 pub use births::birth;
 pub use team::{Membership, ends};

@@ -116,28 +116,29 @@ pub fn order(members: &[Member]) -> Vec<u32> {
 }
 
 impl<'m> Whole<'m> {
-    /// The last transfer before a fence into the memory of each world rank, by rank.
-    fn transfers(&self) -> &'m [Member] {
+    /// Those that are none of the latest: the root that members have data for, or the last transfer before a fence into
+    /// the memory of each world rank, by rank.
+    fn apart(&self) -> &'m [Member] {
         &self.members[entries(self.members)..]
     }
 
     /// The last transfer before a fence into the memory of this world rank.
     pub fn last_transfer(&self, rank: u32) -> Option<&'m Member> {
-        let transfers = self.transfers();
+        let transfers = self.apart();
         let at = transfers.partition_point(|m| m.local_rank < rank);
         transfers.get(at).filter(|m| m.local_rank == rank)
     }
 
     /// Whether there were transfers before a fence.
     pub fn has_transfers(&self) -> bool {
-        !self.transfers().is_empty()
+        !self.apart().is_empty()
     }
 
     /// The root, if it moves data and late members share the blame.
     pub fn root(&self) -> Option<&'m Party> {
         match self.fold.shape() {
             Shape::OneToAll => Some(&self.fold.last).filter(|_| self.fold.is_anybody_awaited()),
-            Shape::AllToOne => self.transfers().first().map(|member| &member.party),
+            Shape::AllToOne => self.apart().first().map(|member| &member.party),
             _ => None,
         }
     }
@@ -208,7 +209,7 @@ impl<'m> Whole<'m> {
                 asking.flat_map(|at| self.latest_for(at)).collect()
             }
             Shape::Fence => {
-                let targets = self.transfers();
+                let targets = self.apart();
                 let targets = targets.chunk_by(|a, b| a.local_rank == b.local_rank);
                 let transfers = targets.map(|of_target| of_target[0].party);
                 let latest = self.latest(fold.first_enter);
