@@ -21,8 +21,24 @@ enum Whom {
 struct Since {
     /// Its waits, too.
     times: Times,
-    /// Its calls after that.
+    /// In which of its calls they met.
+    met: usize,
+    /// The calls from then on whose waits count.
     after: std::ops::Range<usize>,
+}
+
+/// What a call did after its rank met others in it: that, ns, and whether all its waits came then.
+fn later(machine: &Machine, met: &Done, meet: &Meet) -> (i64, bool) {
+    let left = meet.left.unwrap_or(met.leave).min(met.leave);
+    let later = (met.leave - left) as i64 - met.transfer();
+    let came = |wait: &Wait| machine.done[wait.late.0][wait.late.1].enter;
+    let until = met.waits.iter().map(came).max().unwrap_or(0);
+    let waited = met.waited() + met.transfer();
+    let after = (until as i64 - left as i64).clamp(0, waited);
+    match meet.before_waits && after > waited / 2 {
+        true => ((later - after).clamp(0, met.inside()), true),
+        false => (later.clamp(0, met.inside()), false),
+    }
 }
 
 /// The last meeting of a rank with others before a call.
@@ -83,11 +99,10 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Sin
     let last = meeting(machine, rank, whom, until)?;
     let mut times = Times::new();
     let met = &calls[last.at];
-    let left = last.left.unwrap_or(met.leave).min(met.leave);
-    let later = (met.leave - left) as i64 - met.transfer();
-    let later = later.clamp(0, met.inside());
+    let (later, waits_count) = later(machine, met, &last);
     *times.entry(("call", met.line, 0)).or_default() += later;
-    for (_, wait) in waits(machine, rank, last.at + 1..until) {
+    let after = last.at + usize::from(!waits_count)..until;
+    for (_, wait) in waits(machine, rank, after.clone()) {
         *times.entry(waited(wait)).or_default() += wait.share + wait.transfer;
     }
     for at in last.at + 1..=until {
@@ -102,7 +117,8 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Sin
     times.retain(|_, time| *time > 0);
     Some(Since {
         times,
-        after: last.at + 1..until,
+        met: last.at,
+        after,
     })
 }
 
@@ -233,14 +249,14 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
         };
         let all = met(since(machine, rank, group, at));
         let alone = since(machine, rank, Whom::Alone(late), at);
-        let Some(alone) = alone.filter(|alone| alone.after.start > all.after.start) else {
+        let Some(alone) = alone.filter(|alone| alone.met > all.met) else {
             add(&all.times);
             continue;
         };
         // Since then they have met by themselves: what the late one did until then is the same for both.
         add(&alone.times);
         let later = since(machine, late, Whom::Alone(rank), call);
-        if let Some(later) = later.filter(|later| later.after.start > own.after.start) {
+        if let Some(later) = later.filter(|later| later.met > own.met) {
             let mut before = own.times.clone();
             for (key, time) in &mut before {
                 *time -= later.times.get(key).copied().unwrap_or(0);

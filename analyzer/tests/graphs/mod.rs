@@ -220,7 +220,7 @@ proptest! {
             match step {
                 Step::Collective { kind, posts, .. } => {
                     *posts = false;
-                    if matches!(kind, Kind::Reduce(_)) {
+                    if matches!(kind, Kind::Reduce(_) | Kind::Held(_)) {
                         *kind = Kind::Exchange;
                     }
                 }

@@ -10,6 +10,8 @@ use crate::support::{Calls, collective, ranks, receive, send};
 
 /// What takes little time takes some of these, ns: less than what looks like a stalled transfer.
 pub const TICK: u64 = 200;
+/// What a reduction takes for which all come at the same time, ns.
+const USUAL: u64 = 4 * TICK;
 
 /// Activity, line of the call or of the one before, and line of the call after.
 pub type Key = (&'static str, u32, u32);
@@ -47,6 +49,9 @@ pub struct Meet {
     pub left: Option<u64>,
     /// If the rank waited for a message of the other one: how much later it left, ns.
     pub later: i64,
+    /// Whether the call may have waited for others after that. What counts then is what the rank did before
+    /// these waits, if most of them came after it.
+    pub before_waits: bool,
 }
 
 /// A call.
@@ -104,6 +109,8 @@ pub enum Kind {
     /// The root has this place among the members.
     Broadcast(usize),
     Reduce(usize),
+    /// A reduction that nobody leaves before all have come.
+    Held(usize),
     Scan,
 }
 
@@ -174,6 +181,7 @@ pub fn steps(ranks: usize) -> impl Strategy<Value = Vec<Step>> {
         3 => Just(Kind::Exchange),
         1 => (0..ranks).prop_map(Kind::Broadcast),
         1 => (0..ranks).prop_map(Kind::Reduce),
+        1 => (0..ranks).prop_map(Kind::Held),
         1 => Just(Kind::Scan),
     ];
     let collective = (0..3usize, kind, any::<bool>())
@@ -317,6 +325,18 @@ impl Machine {
             self.note(rank, 1, (0, 1_000), Vec::new());
             self.met(rank, With::All, 0, Some(1_000));
         }
+        // None is faster: so this is what is usual.
+        self.calls_at_once(60);
+    }
+
+    /// All are in a reduction from and until the same moment.
+    fn calls_at_once(&mut self, line: u32) {
+        let enter = 1_000 + 10 * TICK;
+        for rank in 0..self.calls.len() {
+            let signature = self.signature(MPI_Reduce, 0, Kind::Held(0));
+            self.calls[rank].call(line, signature, enter, enter + USUAL);
+            self.note(rank, line, (enter, enter + USUAL), Vec::new());
+        }
     }
 
     pub fn step(&mut self, step: &Step) {
@@ -342,6 +362,9 @@ impl Machine {
                 let kind = match kind {
                     Kind::Broadcast(root) => Kind::Broadcast(root % members),
                     Kind::Reduce(root) => Kind::Reduce(root % members),
+                    // Nobody need wait for a non-blocking one.
+                    Kind::Held(root) if posts => Kind::Reduce(root % members),
+                    Kind::Held(root) => Kind::Held(root % members),
                     other => other,
                 };
                 match posts {
@@ -377,6 +400,7 @@ impl Machine {
             at,
             left,
             later: 0,
+            before_waits: false,
         });
     }
 
@@ -418,6 +442,7 @@ impl Machine {
             at: late.1,
             left: Some(left),
             later: 0,
+            before_waits: false,
         });
     }
 
@@ -518,7 +543,7 @@ impl Machine {
             .collect();
         let leaves: Vec<u64> = (0..all.len())
             .map(|local| {
-                let complete = needed(kind, local, all.len());
+                let complete = (0..all.len()).filter(|&other| stays_for(kind, local, other));
                 let complete = complete.map(|other| all[other].enter).max().unwrap_or(0);
                 complete.max(all[local].enter) + 20 * TICK + 7 * TICK * local as u64
             })
@@ -527,7 +552,12 @@ impl Machine {
         let (operation, base) = operation(kind, false);
         let mut is_late = vec![false; all.len()];
         for (local, &rank) in members.iter().enumerate() {
-            let line = if ends { 90 } else { line(base, rank) };
+            let line = match kind {
+                _ if ends => 90,
+                // What is slow depends on the size of the group.
+                Kind::Held(_) => line(base + 2 * group as u32, rank),
+                _ => line(base, rank),
+            };
             let operation = if ends { MPI_Finalize } else { operation };
             let times = (all[local].enter, leaves[local]);
             let waits = losses(kind, local, &all, times, self.shares);
@@ -553,7 +583,16 @@ impl Machine {
                 continue;
             }
             let is_broadcast = matches!(kind, Kind::Broadcast(_));
-            for late in waits.iter().map(|wait| wait.late) {
+            for wait in &waits {
+                let late = wait.late;
+                if wait.class == HELD {
+                    let came = self.done[late.0][late.1].enter;
+                    self.met(rank, With::Rank(late.0), at, Some(came));
+                    let meets = &mut self.done[rank][at].meets;
+                    meets.last_mut().expect("a meeting").before_waits = true;
+                    self.met_by(rank, late, self.left(rank, late));
+                    continue;
+                }
                 self.met(rank, With::Rank(late.0), at, Some(first));
                 let is_rooted = is_broadcast || matches!(kind, Kind::Reduce(_));
                 match (self.shares, is_rooted) {
@@ -579,7 +618,9 @@ impl Machine {
 
     fn signature(&self, operation: u16, group: usize, kind: Kind) -> Signature {
         let root = match kind {
-            Kind::Broadcast(root) | Kind::Reduce(root) => self.groups[group][root] as i32,
+            Kind::Broadcast(root) | Kind::Reduce(root) | Kind::Held(root) => {
+                self.groups[group][root] as i32
+            }
             _ => 0,
         };
         Signature {
@@ -802,6 +843,7 @@ fn operation(kind: Kind, posts: bool) -> (u16, u32) {
         (Kind::Broadcast(_), false) => (MPI_Bcast, 44),
         (Kind::Reduce(_), false) => (MPI_Reduce, 46),
         (Kind::Scan, false) => (MPI_Scan, 48),
+        (Kind::Held(_), _) => (MPI_Reduce, 60),
         (Kind::Barrier, true) => (MPI_Ibarrier, 50),
         (Kind::Exchange, true) => (MPI_Iallreduce, 52),
         (Kind::Broadcast(_), true) => (MPI_Ibcast, 54),
@@ -821,10 +863,49 @@ fn needed(kind: Kind, local: usize, count: usize) -> impl Iterator<Item = usize>
             && match kind {
                 Kind::Barrier | Kind::Exchange => true,
                 Kind::Broadcast(root) => other == root,
-                Kind::Reduce(root) => local == root,
+                Kind::Reduce(root) | Kind::Held(root) => local == root,
                 Kind::Scan => other < local,
             }
     })
+}
+
+/// Whether a member stays in a collective until another one has come.
+fn stays_for(kind: Kind, local: usize, other: usize) -> bool {
+    let is_held = matches!(kind, Kind::Held(_));
+    is_held || needed(kind, local, other + 1).any(|needed| needed == other)
+}
+
+/// The class of waits for those of whom a member needs nothing.
+const HELD: &str = "rooted";
+
+/// What a member of a reduction loses that needs nothing of others: the root first, then those that came
+/// after that. It must have taken longer than on a slow network, and what is usual is no wait.
+fn held(root: usize, local: usize, all: &[Party], (enter, leave): (u64, u64)) -> Vec<Wait> {
+    // `send.bytes` of all of these is 8.
+    let slow = (50_008.0 * (all.len() as f64).log2()) as u64;
+    let mut from = enter;
+    let mut waits = Vec::new();
+    let mut stage = |late: &dyn Fn(usize) -> bool| {
+        let places = (0..all.len()).filter(|&other| other != local && late(other));
+        let mut late: Vec<Party> = places.map(|other| all[other]).collect();
+        late.retain(|party| (from + 1..=leave).contains(&party.enter));
+        late.sort_by_key(|party| (party.enter, std::cmp::Reverse(party.at.0)));
+        let Some(last) = late.last().map(|party| party.enter) else {
+            return;
+        };
+        if leave - from >= slow {
+            waits.extend(divided(
+                &late,
+                from,
+                last.min(leave - USUAL).max(from),
+                HELD,
+            ));
+        }
+        from = last;
+    };
+    stage(&|other| other == root);
+    stage(&|_| true);
+    waits
 }
 
 /// What a member waits for the others between two moments.
@@ -835,6 +916,12 @@ pub fn losses(
     (enter, leave): (u64, u64),
     shares: bool,
 ) -> Vec<Wait> {
+    match kind {
+        Kind::Held(root) if local != root && shares => {
+            return held(root, local, all, (enter, leave));
+        }
+        _ => {}
+    }
     let mut late: Vec<Party> = needed(kind, local, all.len())
         .map(|other| all[other])
         .collect();
@@ -851,7 +938,7 @@ pub fn losses(
         divided(&late, from, until, class)
     };
     match kind {
-        Kind::Reduce(_) => {
+        Kind::Reduce(_) | Kind::Held(_) => {
             // Until the first one comes, then until the last one does.
             let middle = first.enter.clamp(enter, leave);
             let mut waits = match shares {
