@@ -617,7 +617,7 @@ fn the_next_bottleneck_is_on_the_critical_path() {
     assert!((whole - prediction.recorded.time_s).abs() < 1e-9, "{whole}");
     let text = laggard_whatif::render(&prediction, 140);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let wanted = "Then the next bottleneck is: rank 2 computes between MPI_Init at app.c:1 work and \
+    let wanted = "Then the next bottleneck is: rank 2 is between MPI_Init at app.c:1 work and \
          MPI_Barrier at app.c:10 work, 20.0 ms of the critical path.";
     assert!(text.contains(wanted), "{text}");
 }
@@ -636,7 +636,7 @@ fn start_up_is_no_bottleneck() {
     let longest = &prediction.recorded.critical_path[0];
     assert_eq!(longest.operation, "MPI_Init");
     let text = laggard_whatif::render(&prediction, 140);
-    let wanted = "bottleneck is: rank 1 computes between MPI_Init at app.c:1 work and MPI_Barrier";
+    let wanted = "bottleneck is: rank 1 is between MPI_Init at app.c:1 work and MPI_Barrier";
     assert!(text.contains(wanted), "{text}");
 }
 

@@ -77,7 +77,7 @@ pub struct Outcome {
 pub struct Stretch {
     /// The rank.
     pub rank: u32,
-    /// `computation` or `call`.
+    /// `call`, or `computation` between two, whatever the rank does there.
     pub activity: &'static str,
     /// The call, or the one that ends the computation.
     pub operation: String,

@@ -143,7 +143,7 @@ fn bottleneck(of: &Stretch) -> String {
     let what = match &of.after {
         None => format!("is in {call}"),
         Some(after) => format!(
-            "computes between {} and {call}",
+            "is between {} and {call}",
             place(&after.operation, &after.location)
         ),
     };
