@@ -13,7 +13,7 @@ TEST := RUST_TEST_THREADS=$$((2 * $$(nproc) + 1)) $(CARGO) test --workspace --re
 FAILED := $(BUILT)/failed
 STEP := tests/step.sh $(FAILED)
 
-.PHONY: all deps build build-mpich install uninstall dist deb check-install demo pictures test steps-beside test-mpich test-slurm bench fuzz check-memory clean
+.PHONY: all deps build build-mpich build-whole install uninstall dist deb check-install demo pictures test steps-beside test-mpich test-slurm bench fuzz check-memory clean
 
 all: build
 
@@ -42,8 +42,14 @@ $(BUILT)/third-party.txt: Cargo.lock
 	$(CARGO) tree --edges normal --prefix none --format '{p} {l}' -p laggard -p laggard-collector \
 		-p laggard-mpi | grep -v -e '(/' -e '^$$' | sed 's/ (\*)$$//' | sort -u >$@
 
+# Like build, but the command is linked as a whole. That takes minutes more, and makes it smaller and faster.
+build-whole:
+	tests/install-deps.sh build
+	$(CARGO) build --release -p laggard-collector -p laggard-mpi
+	CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 $(CARGO) build --release -p laggard
+
 # A tarball to unpack anywhere, and a Debian package, in $(BUILT)/dist: for every MPI that there is.
-dist deb: build $(if $(shell command -v mpicc.mpich),build-mpich) $(BUILT)/third-party.txt
+dist deb: build-whole $(if $(shell command -v mpicc.mpich),build-mpich) $(BUILT)/third-party.txt
 	analyzer/packaging/dist.sh $(if $(filter deb,$@),debian,tarball) $(BUILT)
 
 # What `make dist` and `make deb` make, on new systems without MPI, with one, and with both. Needs root.
