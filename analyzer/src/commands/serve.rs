@@ -84,6 +84,12 @@ type Begun = (Arc<Shares>, Option<Follow>);
 
 /// Opens the trace, or what there is of it. Collective.
 fn begin(options: &Serve, job: &dyn Job) -> Result<Begun> {
+    // An index is made in many short pieces of work: this thread takes part, so that it need not hand them over
+    // and wait for them.
+    let _threads = rayon::ThreadPoolBuilder::new()
+        .num_threads(rayon::current_num_threads())
+        .use_current_thread()
+        .build()?;
     if !options.follow {
         return Ok((Arc::new(Shares::new(share(options, job)?)), None));
     }
