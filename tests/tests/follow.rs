@@ -299,7 +299,7 @@ fn an_agent_that_dies_while_it_follows_is_told() {
     let told = until(&mut client, |news| {
         news["text"]
             .as_str()
-            .is_some_and(|text| text.contains("an agent has ended"))
+            .is_some_and(|text| text.contains("agent 1 has ended"))
     });
     assert_eq!(told["runs"], false, "{told}");
     let rest = reply(&mut client, json!({"ask": "selection"}));

@@ -4,7 +4,7 @@
 
 use std::ffi::CStr;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -154,17 +154,19 @@ where
     // The others wait for a message even after an error.
     let mut read = Ok(());
     for child in tree.children(me) {
-        match postcard::from_bytes(&job.receive(child, Kind::Tree)) {
+        match unpacked(child, &job.receive(child, Kind::Tree)) {
             Ok(part) => mine.merge(part),
             Err(error) => read = Err(error),
         }
     }
     let Some(parent) = tree.parent(me) else {
-        return Ok(read.map(|()| Some(mine))?);
+        return read.map(|()| Some(mine));
     };
     let packed = postcard::to_stdvec(&mine);
     job.send(parent, Kind::Tree, packed.as_deref().unwrap_or_default());
-    Ok(read.and(packed).map(|_| None)?)
+    read?;
+    packed?;
+    Ok(None)
 }
 
 /// The head's value, everywhere. Collective.
@@ -183,7 +185,15 @@ where
         _ => Vec::new(),
     };
     job.broadcast(&mut bytes);
-    Ok(postcard::from_bytes(&bytes)?)
+    unpacked(0, &bytes)
+}
+
+/// What an agent said.
+///
+/// # Errors
+/// It is something else.
+pub fn unpacked<T: DeserializeOwned>(agent: usize, bytes: &[u8]) -> Result<T> {
+    postcard::from_bytes(bytes).with_context(|| format!("what agent {agent} said cannot be read"))
 }
 
 /// Values in order, each once.
@@ -225,8 +235,9 @@ where
 /// That one.
 pub fn agree<T>(job: &dyn Job, result: Result<T>) -> Result<T> {
     let told = result.as_ref().err().map(|error| format!("{error:#}"));
-    for bytes in job.all_gather(postcard::to_stdvec(&told)?) {
-        if let Some(message) = postcard::from_bytes::<Option<String>>(&bytes)? {
+    let all = job.all_gather(postcard::to_stdvec(&told)?);
+    for (agent, bytes) in all.iter().enumerate() {
+        if let Some(message) = unpacked::<Option<String>>(agent, bytes)? {
             return result.and(Err(anyhow::Error::msg(message)));
         }
     }

@@ -90,7 +90,8 @@ impl LinkJob {
                 .flatten()
             else {
                 let who = gone.map_or("another agent".to_owned(), |gone| format!("agent {gone}"));
-                linked.link.lost(&who);
+                let why = format!("{who} has ended, and the others needed it");
+                linked.link.lost(&why);
             };
             at = fits(&arrived).then_some(linked.early.len());
             linked.early.push_back(arrived);
@@ -106,8 +107,15 @@ impl LinkJob {
 
     /// Everybody's numbers combined, everywhere.
     fn reduce(&self, values: &mut [u64], combine: impl Fn(u64, u64) -> u64) {
-        let numbers = |bytes: &[u8]| -> Vec<u64> {
-            let numbers = bytes.as_chunks::<8>().0.iter();
+        let count = values.len();
+        let numbers = |from: usize, bytes: &[u8]| -> Vec<u64> {
+            let (numbers, rest) = bytes.as_chunks::<8>();
+            if (numbers.len(), rest.len()) != (count, 0) {
+                let (is, should) = (bytes.len(), 8 * count);
+                let why = format!("agent {from} said {is} bytes in place of {should}");
+                self.linked.borrow().link.lost(&why);
+            }
+            let numbers = numbers.iter();
             numbers.map(|bytes| u64::from_ne_bytes(*bytes)).collect()
         };
         let bytes = |values: &[u64]| -> Vec<u8> {
@@ -118,7 +126,7 @@ impl LinkJob {
         };
         let (me, tree) = (self.agent(), tree(self));
         for child in tree.children(me) {
-            let theirs = numbers(&self.receive(child, Kind::Tree));
+            let theirs = numbers(child, &self.receive(child, Kind::Tree));
             for (value, other) in values.iter_mut().zip(theirs) {
                 *value = combine(*value, other);
             }
@@ -128,7 +136,7 @@ impl LinkJob {
             self.send(parent, Kind::Tree, &all);
         }
         self.broadcast(&mut all);
-        values.copy_from_slice(&numbers(&all));
+        values.copy_from_slice(&numbers(tree.parent(me).unwrap_or(me), &all));
     }
 }
 

@@ -32,4 +32,5 @@ pub use laggard_comm::{Filter, Members, Tree, filters};
 pub use link::{Arrived, Link, Linked};
 pub use message::{Missing, Reply, Stream, Wait, Why};
 pub use node::Work;
+pub use split::Lost;
 pub use stop::{Stop, Stopped};

@@ -23,9 +23,9 @@ pub trait Link: Send + Sync {
     /// Sends a packet, and does not wait. Packets to the same agent arrive in their order. Those to an
     /// agent that is gone are lost.
     fn send(&self, to: usize, packet: Vec<u8>);
-    /// Another agent has ended, and this one cannot go on without it.
-    fn lost(&self, who: &str) -> ! {
-        eprintln!("laggard: {who} has ended, and the others needed it: start again");
+    /// This agent cannot go on without another one, and says why.
+    fn lost(&self, why: &str) -> ! {
+        eprintln!("laggard: {why}: start again");
         self.abort(1)
     }
     /// Ends this agent.

@@ -7,6 +7,9 @@ use tokio::sync::mpsc::unbounded_channel;
 use crate::job::is_question;
 use crate::link::{Arrived, Link, Linked};
 
+/// Why the thread of a job beside questions unwinds.
+pub struct Lost(pub String);
+
 /// A link that others use, too.
 struct Beside(Arc<dyn Link>);
 
@@ -23,15 +26,15 @@ impl Link for Beside {
         self.0.send(to, packet);
     }
 
-    fn lost(&self, _: &str) -> ! {
-        std::panic::resume_unwind(Box::new("another agent has ended"))
+    fn lost(&self, why: &str) -> ! {
+        std::panic::resume_unwind(Box::new(Lost(why.to_owned())))
     }
 }
 
 impl Linked {
     /// The questions, the job, and what takes to each of them what is for it, which is to be run as long
-    /// as they last. Where the job cannot go on, since an agent has ended, its thread unwinds and the
-    /// questions go on.
+    /// as they last. Where the job cannot go on without another agent, its thread unwinds with [`Lost`] and
+    /// the questions go on.
     pub fn split(self) -> (Linked, Linked, impl Future<Output = ()> + Send) {
         let ((questions, asked), (job, told)) = (unbounded_channel(), unbounded_channel());
         let tree = Linked::new(self.link.clone(), asked);

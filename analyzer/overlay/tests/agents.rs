@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use laggard_comm::{self as comm, merge_up};
+use laggard_comm::{self as comm, Job, Kind, merge_up};
 use laggard_overlay::{
-    Head, LinkJob, Linked, Members, Missing, Stop, Stream, Wait, Why, Work, link, node, tcp,
+    Head, LinkJob, Linked, Lost, Members, Missing, Stop, Stream, Wait, Why, Work, link, node, tcp,
 };
 use tokio::runtime::Runtime;
 
@@ -323,6 +323,38 @@ fn who_is_gone_is_named_and_those_behind_it_answer() {
             assert_eq!((reply.part.unwrap().len(), reply.missing), (14, vec![gone]));
         });
     }
+}
+
+#[test]
+fn who_says_nonsense_is_named_and_questions_go_on() {
+    runtime().block_on(async {
+        let mut linked = link::threads(2).into_iter().map(Linked::split);
+        let (asks, counts, carry) = linked.next().unwrap();
+        tokio::spawn(carry);
+        let (answers, talks, carry) = linked.next().unwrap();
+        tokio::spawn(carry);
+        let counts = std::thread::spawn(move || LinkJob::new(counts).reduce_max(&mut [1, 2]));
+        // Numbers for the head, 5 bytes too few.
+        talks
+            .link
+            .send(0, [&[Kind::Tree as u8], &[7; 11][..]].concat());
+        let why = counts.join().unwrap_err();
+        let why = why.downcast::<Lost>().unwrap().0;
+        assert_eq!(why, "agent 1 said 11 bytes in place of 16");
+        let (head, _tasks) = tree(vec![asks, answers], able);
+        let reply = head.ask(&stream(Members::all(2), 2, Wait::All), b"").await;
+        assert_eq!((reply.part.unwrap(), reply.missing), (vec![0, 1], vec![]));
+    });
+    // What is to be unpacked.
+    let mut linked = link::threads(2).into_iter();
+    let (head, talks) = (linked.next().unwrap(), linked.next().unwrap());
+    talks.link.send(0, vec![Kind::Tree as u8, 0x80]);
+    let read = merge_up(&LinkJob::new(head), BTreeMap::from([(1, 1)])).unwrap_err();
+    let read = format!("{read:#}");
+    assert!(
+        read.starts_with("what agent 1 said cannot be read: "),
+        "{read}"
+    );
 }
 
 #[test]

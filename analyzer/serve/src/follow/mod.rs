@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use laggard_comm::{self as comm, Job, signals};
 use laggard_engine::events::Events;
-use laggard_overlay::{LinkJob, Linked};
+use laggard_overlay::{LinkJob, Linked, Lost};
 use laggard_report::Report;
 use laggard_report::units::plural;
 use laggard_trace::ENDED_FILE;
@@ -114,12 +114,15 @@ impl Follow {
     /// before, if it did.
     pub fn run(mut self, linked: Linked, shares: &Shares) {
         let job = LinkJob::new(linked);
-        // Another agent that ends unwinds this thread.
+        // Another agent that ends, or says nonsense, unwinds this thread.
         let followed = std::panic::AssertUnwindSafe(|| self.go_on(&job, shares));
         let why = match std::panic::catch_unwind(followed) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => format!("{error:#}"),
-            Err(_) => "an agent has ended".to_owned(),
+            Err(why) => match why.downcast::<Lost>() {
+                Ok(lost) => lost.0,
+                Err(_) => "laggard failed to follow".to_owned(),
+            },
         };
         let before = shares.news().borrow().clone().unwrap_or_default();
         let text = format!("What is shown ends here: {why}. Start laggard serve again.");
@@ -148,8 +151,8 @@ impl Follow {
             let known = known(&share, &mut looks);
             let all = job.all_gather(postcard::to_stdvec(&known)?);
             let mut sum = Known::default();
-            for one in all {
-                sum.add(postcard::from_bytes(&one)?);
+            for (agent, one) in all.iter().enumerate() {
+                sum.add(comm::unpacked(agent, one)?);
             }
             let step = match job.agent() {
                 0 if sum.dead != gone && sum.running > 0 => Step::Open,
@@ -158,7 +161,7 @@ impl Follow {
             };
             let mut told = postcard::to_stdvec(&step)?;
             job.broadcast(&mut told);
-            let step: Step = postcard::from_bytes(&told)?;
+            let step: Step = comm::unpacked(0, &told)?;
             if job.agent() == 0 {
                 let mut text = sum.text(step, &gone);
                 if self.is_beyond(&share) && step != Step::Last {
