@@ -159,6 +159,11 @@ impl Share {
         &self.index.locations[at - self.own.start]
     }
 
+    /// Records of an own location.
+    pub fn records(&self, at: usize) -> u64 {
+        self.events.place(at - self.own.start).records
+    }
+
     /// The calls of an own location after a mark.
     pub fn operations_from(&self, at: usize, mark: Mark) -> Operations<'_> {
         self.events.operations_from(at - self.own.start, mark)

@@ -47,7 +47,9 @@ pub fn borders((from, until): (i64, i64), parts: usize) -> Vec<i64> {
 
 /// Whether single calls are read of a location, if `locations` are asked about.
 pub fn is_exact(share: &Share, at: usize, stretch: (i64, i64), locations: usize) -> bool {
-    share.index_of(at).reads(stretch) <= CALLS / locations.max(1) as u64
+    let most = CALLS / locations.max(1) as u64;
+    // Checkpoints tell of too many where there are few.
+    share.index_of(at).reads(stretch) <= most || share.records(at) <= most
 }
 
 /// Gives the calls of a location, until `take` breaks: from a few before a moment on.
