@@ -13,7 +13,7 @@ seconds=${1:-10}
 [ $# -gt 0 ] && shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    targets=(location node analysis exports anchor archive baseline report rules questions parts packets symbols)
+    targets=(location node analysis exports anchor archive baseline report rules questions parts packets connections symbols)
 fi
 
 # In a directory of its own: all crates are compiled with instrumentation.

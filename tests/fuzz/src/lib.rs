@@ -121,6 +121,12 @@ pub const TARGETS: &[Target] = &[
         limit: 4 << 10,
     },
     Target {
+        name: "connections",
+        run: targets::connections,
+        input: Input::Plain,
+        limit: 4 << 10,
+    },
+    Target {
         name: "symbols",
         run: targets::symbols,
         input: Input::Plain,

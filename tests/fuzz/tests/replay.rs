@@ -138,6 +138,11 @@ fn packets() {
 }
 
 #[test]
+fn connections() {
+    replay("connections", 5000);
+}
+
+#[test]
 fn symbols() {
     replay("symbols", 2000);
 }

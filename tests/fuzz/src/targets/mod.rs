@@ -3,6 +3,7 @@
 mod analysis;
 mod anchor;
 mod archive;
+mod connections;
 mod exports;
 mod location;
 mod node;
@@ -14,6 +15,7 @@ mod texts;
 pub use analysis::analysis;
 pub use anchor::anchor;
 pub use archive::archive;
+pub use connections::connections;
 pub use exports::exports;
 pub use location::location;
 pub use node::node;
