@@ -11,6 +11,9 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 fn chosen() -> &'static Target {
     static CHOSEN: OnceLock<&Target> = OnceLock::new();
     CHOSEN.get_or_init(|| {
+        // As in the ordinary test: an analysis would take this thread as its only one, and others would wait for it.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+        pool.build_global().expect("the only threads");
         let name = std::env::var("LAGGARD_FUZZ_TARGET").unwrap_or_default();
         target(&name).unwrap_or_else(|| panic!("LAGGARD_FUZZ_TARGET={name}: no such target"))
     })
