@@ -257,7 +257,7 @@ mod tests {
                 }
             }
             for agent in agents {
-                let error = agent.await.unwrap().err().expect("no proof");
+                let error = agent.await.unwrap().expect_err("no proof");
                 assert_eq!(error.to_string(), "it has another key");
             }
         });
