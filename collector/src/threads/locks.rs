@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
-use super::left_out::{is_left_out, leave_out};
+use super::admission::{is_beyond, waiter};
+use super::left_out::is_left_out;
 use super::{MISSED, Place, Waiter, What, is_paused, is_recorded, ompt};
 use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::next::{Next, Target};
-use crate::posix;
 use crate::stream::Stream;
-use crate::thread::{self, UNRECORDED, slot};
+use crate::thread::{UNRECORDED, slot};
 
 /// A mutex of the C library, as far as it is looked at: these words have been there since it has
 /// futexes.
@@ -88,82 +88,6 @@ impl Counts {
 static AWAITED: Counts = Counts::new();
 /// How many hold a critical section, or a lock of a runtime that tells of itself.
 static HELD: Counts = Counts::new();
-
-/// Threads do not become locations by locks any more when the process has so many: some programs
-/// make thousands, each of which has a file.
-const MOST_LOCATIONS: u32 = 256;
-
-/// How many threads became locations by locks, or are about to: those that come at the same time do not find
-/// the same room, however long it takes to make their files.
-static ADMITTED: AtomicU32 = AtomicU32::new(0);
-
-/// Room for one more location.
-fn is_admitted() -> bool {
-    let one_more = |admitted| has_room(admitted).then_some(admitted + 1);
-    let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-    ADMITTED.fetch_update(set, fetch, one_more).is_ok()
-}
-
-fn has_room(admitted: u32) -> bool {
-    admitted.max(thread::locations()) < MOST_LOCATIONS
-}
-
-/// Threads that were there before the recording, by the system's number, but for the first one: the
-/// MPI library's own. Those that find no place count as the program's.
-static EARLY: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
-
-/// Recording begins.
-pub fn begins() {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    let numbers = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
-    // SAFETY: takes no arguments.
-    let own = unsafe { libc::gettid() };
-    let others = numbers.filter(|&number: &i32| number != own);
-    for (early, number) in EARLY.iter().zip(others) {
-        early.store(number, Ordering::Relaxed);
-    }
-    leave_out();
-}
-
-/// The calling thread; `None` if it is not recorded now. One that is no location yet may become one,
-/// if that is safe.
-fn waiter(site: CallSite, become_location: bool) -> Option<Waiter> {
-    // SAFETY: the slot belongs to this thread.
-    let own = unsafe { *slot() };
-    if own == UNRECORDED || own.is_null() && !become_location {
-        return None;
-    }
-    if own.is_null() {
-        let is_safe = || posix::is_safe(site.sp, &thread::stack());
-        if is_early() || !is_safe() || !is_admitted() {
-            return None;
-        }
-        let waiter = Waiter::begin(site);
-        if waiter.is_none() {
-            ADMITTED.fetch_sub(1, Ordering::Relaxed);
-        }
-        return waiter;
-    }
-    // SAFETY: states live as long as their threads.
-    let state = unsafe { &*own };
-    let waiter = Waiter::begin(site).filter(|_| state.has_on_stack(site.sp));
-    waiter.filter(|_| posix::is_safe(site.sp, state.stack()))
-}
-
-/// Whether the calling thread was there before the recording.
-fn is_early() -> bool {
-    // SAFETY: takes no arguments.
-    let number = unsafe { libc::gettid() };
-    let mut early = EARLY.iter();
-    early.any(|early| early.load(Ordering::Relaxed) == number)
-}
-
-/// Whether the calling thread is no location since there are too many.
-fn is_beyond() -> bool {
-    // SAFETY: the slot belongs to this thread.
-    let is_none = unsafe { *slot() }.is_null();
-    is_none && !is_early() && !has_room(ADMITTED.load(Ordering::Relaxed))
-}
 
 /// The calling thread becomes a location, if that is safe: another one waits for it.
 pub fn becomes_location(site: CallSite) {

@@ -10,6 +10,7 @@
 //! *Not supported.* Teams that begin with `GOMP_parallel_start`, as compilers before GCC 4.9 made
 //! them.
 
+mod admission;
 mod births;
 mod gomp;
 mod left_out;
@@ -42,7 +43,8 @@ pub fn loaded() {
 
 /// Recording begins.
 pub fn begins() {
-    locks::begins();
+    admission::begins();
+    left_out::leave_out();
     births::begins();
     team::begins();
 }
