@@ -1,6 +1,7 @@
 //! Questions about a trace: answers are those of the report, whoever holds which part of the trace.
 
 mod metrics;
+mod regions;
 mod views;
 
 use std::fs;

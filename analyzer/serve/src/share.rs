@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use laggard_comm::{Job, signals};
-use laggard_engine::events::{Events, Mark, Operation, Operations, Placed, ProfileRow};
+use laggard_engine::events::{Events, Operation, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
 use crate::index::{self, Index, LocationIndex};
@@ -164,9 +164,12 @@ impl Share {
         self.events.place(at - self.own.start).records
     }
 
-    /// The calls of an own location after a mark.
-    pub fn operations_from(&self, at: usize, mark: Mark) -> Operations<'_> {
-        self.events.operations_from(at - self.own.start, mark)
+    /// The calls of an own location: from a few before a moment on.
+    pub fn operations_from(&self, at: usize, time: i64) -> Operations<'_> {
+        let index = self.index_of(at);
+        let (mark, within) = (index.mark(time), index.within(time));
+        let events = &self.events;
+        events.operations_from(at - self.own.start, mark, &within)
     }
 
     /// Samples of the time before a call of an own location: numbers of call paths, and when they were taken, ns.

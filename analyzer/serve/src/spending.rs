@@ -63,8 +63,7 @@ pub fn read(
     stop: &Stop,
     mut take: impl FnMut(&Operation) -> ControlFlow<()>,
 ) -> Result<(), Stopped> {
-    let mark = share.index_of(at).mark(from);
-    let mut operations = share.operations_from(at, mark);
+    let mut operations = share.operations_from(at, from);
     loop {
         stop.check()?;
         let read = operations.read_chunk(&mut take);

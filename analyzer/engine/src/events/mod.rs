@@ -52,6 +52,7 @@ use crate::replay::slab;
 use crate::report::eager;
 pub use crate::stream::polling::Look;
 pub use crate::stream::rows::TimeClass;
+pub use crate::stream::within::{Nest, begins_region};
 use crate::symbols::Symbols;
 use crate::timeline::repair::Timeline;
 pub use crate::waits::log::{ShortLate, ShortWait};
@@ -329,12 +330,13 @@ impl Events {
 
     /// The calls of one location, in order of return.
     pub fn operations(&self, location: usize) -> Operations<'_> {
-        Operations::from(self, location, Mark::default())
+        Operations::from(self, location, Mark::default(), &[])
     }
 
-    /// The calls of one location after a mark that [`Operations::mark`] gave for it.
-    pub fn operations_from(&self, location: usize, mark: Mark) -> Operations<'_> {
-        Operations::from(self, location, mark)
+    /// The calls of one location after a mark that [`Operations::mark`] gave for it. `within` are signatures of the calls that
+    /// began the parallel regions around it, the innermost one last.
+    pub fn operations_from(&self, location: usize, mark: Mark, within: &[u32]) -> Operations<'_> {
+        Operations::from(self, location, mark, within)
     }
 
     /// The files of the trace.

@@ -202,8 +202,7 @@ pub struct Operation<'c> {
     pub beside: [i64; OUTSIDE.len()],
     /// Parts of the call itself that were not its work, by [`OUTSIDE`]. What it waited is among them.
     pub off: [i64; OUTSIDE.len()],
-    /// The parallel region of OpenMP around it, whose call path is numbered as this one's; `None` outside of regions, and of
-    /// one that had begun before reading did.
+    /// The parallel region of OpenMP around it, whose call path is numbered as this one's; `None` outside of regions.
     pub region: Option<InRegion>,
     /// What its record tells of the time since the call before.
     event: &'c Event,
@@ -324,7 +323,13 @@ struct OfSignature {
 }
 
 impl<'e> Operations<'e> {
-    pub(crate) fn from(events: &'e Events, location: usize, mark: Mark) -> Operations<'e> {
+    /// `within` are signatures that began the regions around the mark.
+    pub(crate) fn from(
+        events: &'e Events,
+        location: usize,
+        mark: Mark,
+        within: &[u32],
+    ) -> Operations<'e> {
         let found = &events.opened.locations[location];
         let signatures = found.definitions.signatures();
         let of_signature = |signature: &Signature| OfSignature {
@@ -341,7 +346,11 @@ impl<'e> Operations<'e> {
             calls: Calls::from(found, mark),
             by_signature: signatures.iter().map(of_signature).collect(),
             looks: Looks::default(),
-            regions: Regions::default(),
+            regions: Regions::begun(
+                within
+                    .iter()
+                    .filter_map(|&begun| signatures.get(begun as usize)),
+            ),
             skipped: 0,
         }
     }

@@ -1,14 +1,14 @@
 //! Parallel regions of OpenMP that a thread is in, call by call.
 
-use laggard_trace::calls::number;
 use laggard_trace::{Event, Signature};
 
 use super::among::Among;
+use crate::stream::within::Nest;
 
 /// A parallel region in which a thread makes a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InRegion {
-    /// Number of its team in the process: another one each time it is forked.
+    /// Number of its team in the process: another one each time it is forked; 0 = not known.
     pub team: u64,
     /// Threads of the team.
     pub threads: u32,
@@ -18,25 +18,20 @@ pub struct InRegion {
     pub call_path: u32,
 }
 
-/// The regions of a thread, the innermost one last; `None`: which thread of its team it is, is not known.
+/// The regions of a thread; `None`: which thread of its team it is, is not known.
 #[derive(Clone, Debug, Default)]
-pub struct Regions(Vec<Option<InRegion>>);
+pub struct Regions(Nest<Option<InRegion>>);
 
 impl Regions {
+    /// Regions that calls with these signatures began, the innermost one last.
+    pub fn begun<'s>(by: impl Iterator<Item = &'s Signature>) -> Regions {
+        Regions(Nest(by.map(|by| begun(by, &Event::default())).collect()))
+    }
+
     /// The region around the next call of the thread.
     pub fn around(&mut self, signature: &Signature, event: &Event) -> Option<InRegion> {
-        let innermost = |regions: &[Option<InRegion>]| regions.last().copied().flatten();
-        match signature.operation {
-            number::omp_idle => self.0.clear(),
-            number::omp_parallel_end => drop(self.0.pop()),
-            number::omp_parallel => {}
-            _ => return innermost(&self.0),
-        }
-        let around = innermost(&self.0);
-        if signature.operation != number::omp_parallel_end {
-            self.0.push(begun(signature, event));
-        }
-        around
+        let begun = || begun(signature, event);
+        self.0.around(signature.operation, begun).flatten()
     }
 }
 
@@ -44,7 +39,7 @@ impl Regions {
 fn begun(signature: &Signature, event: &Event) -> Option<InRegion> {
     let among = Among::of(signature, event)?;
     Some(InRegion {
-        team: among.team?,
+        team: among.team.unwrap_or(0),
         threads: among.threads?,
         member: among.member?,
         call_path: signature.call_path,
@@ -53,6 +48,8 @@ fn begun(signature: &Signature, event: &Event) -> Option<InRegion> {
 
 #[cfg(test)]
 mod tests {
+    use laggard_trace::calls::number;
+
     use super::*;
 
     #[test]

@@ -4,14 +4,39 @@ use laggard_trace::calls::number;
 use rustc_hash::FxHashSet;
 
 use crate::stream::columns::Columns;
-use crate::stream::roles::Among;
 use crate::stream::rows::Row;
+
+/// Parallel regions that a thread is in, the innermost one last.
+#[derive(Clone, Debug, Default)]
+pub struct Nest<T>(pub Vec<T>);
+
+impl<T: Copy> Nest<T> {
+    /// The innermost region around the next call. A call that begins a region is `begun`.
+    pub fn around(&mut self, operation: u16, begun: impl FnOnce() -> T) -> Option<T> {
+        match operation {
+            // A thread of the runtime: it was in no region until then.
+            number::omp_idle => self.0.clear(),
+            number::omp_parallel_end => drop(self.0.pop()),
+            _ => {}
+        }
+        let around = self.0.last().copied();
+        if begins_region(operation) {
+            self.0.push(begun());
+        }
+        around
+    }
+}
+
+/// Whether calls of an operation begin a region on their thread.
+pub fn begins_region(operation: u16) -> bool {
+    matches!(operation, number::omp_parallel | number::omp_idle)
+}
 
 /// The regions of a location's calls, by signature.
 #[derive(Debug, Default)]
 pub struct Within {
-    /// Regions that the thread is in: the call with which it began each, the innermost one last.
-    open: Vec<u32>,
+    /// The call with which the thread began each.
+    nest: Nest<u32>,
     /// By call: the region in which it was last, and 1; 0 = none.
     last: Vec<u32>,
     found: FxHashSet<(u32, u32)>,
@@ -20,7 +45,7 @@ pub struct Within {
 impl Within {
     /// Adds the calls of a slab.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
-        if !rows.iter().any(|row| begins(row.among)) {
+        if !rows.iter().any(|row| begins_region(row.operation)) {
             return;
         }
         self.last.resize(rows.len(), 0);
@@ -28,20 +53,12 @@ impl Within {
             let Some(row) = rows.get(signature as usize) else {
                 continue;
             };
-            match row.among {
-                Among::Forks => self.open.push(signature),
-                // A thread of the runtime: it was in no region until then.
-                Among::Idles => self.open = vec![signature],
-                _ if row.operation == number::omp_parallel_end => {
-                    self.open.pop();
-                }
-                _ => {
-                    let region = self.open.last().map_or(0, |region| region + 1);
-                    let last = &mut self.last[signature as usize];
-                    if region != 0 && std::mem::replace(last, region) != region {
-                        self.found.insert((signature, region - 1));
-                    }
-                }
+            let Some(region) = self.nest.around(row.operation, || signature) else {
+                continue;
+            };
+            let last = &mut self.last[signature as usize];
+            if std::mem::replace(last, region + 1) != region + 1 {
+                self.found.insert((signature, region));
             }
         }
     }
@@ -50,9 +67,4 @@ impl Within {
     pub fn found(&self) -> impl Iterator<Item = (u32, u32)> {
         self.found.iter().copied()
     }
-}
-
-/// Whether a call with this role begins a region on its thread.
-fn begins(role: Among) -> bool {
-    matches!(role, Among::Forks | Among::Idles)
 }

@@ -5,15 +5,17 @@ use std::path::Path;
 
 use anyhow::Result;
 use laggard_comm::Job;
-use laggard_engine::events::{self, Events, ShortWait, SlabOfCalls, Sweep, TimeClass};
+use laggard_engine::events::{
+    self, Events, Nest, ShortWait, SlabOfCalls, Sweep, TimeClass, begins_region,
+};
 use laggard_trace::calls::{self, Call, user::STEER};
 use laggard_trace::{Record, Signature, flags};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, MarkAt, Waits, few_before,
-    kind,
+    CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, MarkAt, RegionAt, Waits,
+    few_before, kind,
 };
 
 /// One wait of so many records is kept, those that lost most.
@@ -23,6 +25,8 @@ const LEAST: usize = 64;
 const OF_ALL: usize = 1 << 14;
 /// Changes of what is recorded that are kept of a location.
 const CHANGES: usize = 256;
+/// Most regions around a mark that are told; the collector records fewer.
+const NESTED: usize = 64;
 
 /// Makes the index of this agent's share of a trace. Collective.
 ///
@@ -180,6 +184,10 @@ struct Building {
     waits: Vec<KeptWait>,
     /// Kinds of time by signature.
     counted: Vec<u8>,
+    /// Signatures that began the regions in which the thread is; none where no call begins any.
+    nest: Option<Nest<u32>>,
+    /// Numbers of regions that are in the index.
+    regions: FxHashMap<RegionAt, u32>,
     /// Calls that count until the next checkpoint, and the sums of those so far.
     left: u64,
     sums: Checkpoint,
@@ -198,6 +206,9 @@ impl Sweep for Building {
         // A program that runs goes on defining.
         let new = calls.signatures().get(self.counted.len()..).unwrap_or(&[]);
         self.counted.extend(new.iter().map(counted));
+        if new.iter().any(|new| begins_region(new.operation)) {
+            self.nest.get_or_insert_default();
+        }
         let mut at = 0;
         for (repeated, inside) in calls.repeated() {
             self.add(calls, at..repeated, None);
@@ -205,19 +216,24 @@ impl Sweep for Building {
             self.add(calls, repeated..at, Some(inside));
         }
         self.add(calls, at..calls.len(), None);
+        let mut passed = 0;
         for (number, at, chunk) in calls.chunks() {
+            self.pass(calls, passed..at);
+            passed = at;
             // Of a chunk that is begun, the first call may be in the next slab.
             let Some((enter, ..)) = calls.some(at..calls.len()).next() else {
                 continue;
             };
-            let chunk = chunk.into();
+            let (chunk, region) = (chunk.into(), self.region());
             self.index.marks.pop_if(|last| last.number == number);
             self.index.marks.push(MarkAt {
                 enter,
                 number,
                 chunk,
+                region,
             });
         }
+        self.pass(calls, passed..calls.len());
     }
 
     fn wait(&mut self, wait: &ShortWait) {
@@ -271,6 +287,8 @@ impl Building {
             index,
             waits: Vec::new(),
             counted: Vec::new(),
+            nest: None,
+            regions: FxHashMap::default(),
             left: CALLS,
             sums,
             next: 0,
@@ -278,6 +296,32 @@ impl Building {
             most,
             least: 0,
         }
+    }
+
+    /// Begins and ends the regions that successive calls begin and end.
+    fn pass(&mut self, calls: &SlabOfCalls<'_>, positions: Range<usize>) {
+        let Some(nest) = &mut self.nest else {
+            return;
+        };
+        for (.., signature) in calls.some(positions) {
+            if let Some(of) = calls.signatures().get(signature as usize) {
+                nest.around(of.operation, || signature);
+            }
+        }
+    }
+
+    /// Number of the region in which the thread is; 0 = none, or too many.
+    fn region(&mut self) -> u32 {
+        let nest = self.nest.iter().map(|nest| nest.0.as_slice());
+        let nest = nest.filter(|nest| nest.len() <= NESTED).flatten();
+        nest.fold(0, |around, &signature| {
+            let regions = &mut self.index.regions;
+            let region = RegionAt { around, signature };
+            *self.regions.entry(region).or_insert_with(|| {
+                regions.push(region);
+                regions.len() as u32
+            })
+        })
     }
 
     /// Adds successive calls. `inside` is the time in them, if it is not all of that.

@@ -46,6 +46,8 @@ pub struct LocationIndex {
     pub coarser: u32,
     /// Where reading can begin, ascending.
     pub marks: Vec<MarkAt>,
+    /// Parallel regions of OpenMP around marks; a region comes after those around it.
+    pub regions: Vec<RegionAt>,
     /// The longest waits.
     pub waits: Waits,
     /// The first changes of what is recorded, ascending.
@@ -105,6 +107,17 @@ pub struct MarkAt {
     pub number: u64,
     /// Its chunk.
     pub chunk: u64,
+    /// Number of the region around it among [`LocationIndex::regions`], from 1; 0 = none.
+    pub region: u32,
+}
+
+/// A parallel region of OpenMP, as a thread begins it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RegionAt {
+    /// Number of the region around it, from 1; 0 = none.
+    pub around: u32,
+    /// Signature of the call that begins it.
+    pub signature: u32,
 }
 
 /// Wait states, ascending by when they began.
@@ -234,12 +247,32 @@ impl LocationIndex {
 
     /// Where to begin to read all calls that end after a moment.
     pub fn mark(&self, time: i64) -> Mark {
-        let after = self.marks.partition_point(|one| one.enter <= time);
-        let found = self.marks.get(after.saturating_sub(1));
-        found.map_or(Mark::default(), |found| Mark {
+        let found = self.mark_at(time);
+        Mark {
             chunk: found.chunk as u32,
             number: found.number,
-        })
+        }
+    }
+
+    /// Signatures of the calls that began the parallel regions around that mark, the innermost one last.
+    pub fn within(&self, time: i64) -> Vec<u32> {
+        let mut signatures = Vec::new();
+        let mut next = self.mark_at(time).region;
+        while let Some(at) = next.checked_sub(1)
+            && let Some(region) = self.regions.get(at as usize)
+        {
+            signatures.push(region.signature);
+            // Whatever a file says, this ends.
+            next = region.around.min(at);
+        }
+        signatures.reverse();
+        signatures
+    }
+
+    fn mark_at(&self, time: i64) -> MarkAt {
+        let after = self.marks.partition_point(|one| one.enter <= time);
+        let found = self.marks.get(after.saturating_sub(1));
+        found.copied().unwrap_or_default()
     }
 
     /// Whether all waits are kept.

@@ -1,7 +1,7 @@
 //! What is known of a location, in few bytes: numbers as differences to those of the entry before, small
 //! ones in one byte.
 
-use super::{ChangeAt, Checkpoint, KeptWait, LocationIndex, MarkAt, Waits};
+use super::{ChangeAt, Checkpoint, KeptWait, LocationIndex, MarkAt, RegionAt, Waits};
 
 /// An entry as numbers.
 trait Entry<const N: usize>: Copy {
@@ -25,16 +25,31 @@ impl Entry<5> for Checkpoint {
     }
 }
 
-impl Entry<3> for MarkAt {
-    fn numbers(&self) -> [i64; 3] {
-        [self.enter, self.number as i64, self.chunk as i64]
+impl Entry<4> for MarkAt {
+    fn numbers(&self) -> [i64; 4] {
+        let (number, chunk) = (self.number as i64, self.chunk as i64);
+        [self.enter, number, chunk, self.region.into()]
     }
 
-    fn of([enter, number, chunk]: [i64; 3]) -> Self {
+    fn of([enter, number, chunk, region]: [i64; 4]) -> Self {
         MarkAt {
             enter,
             number: number as u64,
             chunk: chunk as u64,
+            region: region as u32,
+        }
+    }
+}
+
+impl Entry<2> for RegionAt {
+    fn numbers(&self) -> [i64; 2] {
+        [self.around.into(), self.signature.into()]
+    }
+
+    fn of([around, signature]: [i64; 2]) -> Self {
+        RegionAt {
+            around: around as u32,
+            signature: signature as u32,
         }
     }
 }
@@ -96,6 +111,7 @@ pub fn pack(of: &LocationIndex) -> Vec<u8> {
     put(&mut bytes, of.measured.1);
     put_all(&mut bytes, &of.checkpoints);
     put_all(&mut bytes, &of.marks);
+    put_all(&mut bytes, &of.regions);
     put_all(&mut bytes, of.waits.all());
     put_all(&mut bytes, &of.changes);
     bytes
@@ -110,6 +126,7 @@ pub fn unpack(mut bytes: &[u8]) -> Option<LocationIndex> {
         // Of a trace that is kept, all are.
         coarser: 0,
         marks: take_all(bytes)?,
+        regions: take_all(bytes)?,
         waits: Waits::new(take_all(bytes)?),
         changes: take_all(bytes)?,
     };
@@ -196,9 +213,17 @@ mod tests {
             marks: numbers
                 .map(|enter| MarkAt {
                     enter,
+                    region: enter as u32,
                     ..MarkAt::default()
                 })
                 .to_vec(),
+            regions: vec![
+                RegionAt {
+                    around: 1,
+                    signature: u32::MAX,
+                };
+                3
+            ],
             waits: Waits::new(waits.to_vec()),
             changes: Vec::new(),
         };

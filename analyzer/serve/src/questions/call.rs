@@ -112,6 +112,14 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         .groups
         .get(call.group as usize)
         .filter(|_| call.group != NONE);
+    let region = call.region.map(|region| {
+        let begin = &events.call_paths[region.call_path as usize].place;
+        json!({
+            "at": [short(&begin.file), begin.line, short(&begin.function)],
+            "thread": region.member,
+            "threads": region.threads,
+        })
+    });
     json!({
         "location": at,
         "number": call.number,
@@ -131,6 +139,7 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         "from_rank": peer(call.receive.peer),
         "communicator": group.map(|group| short(&group.label)),
         "root_rank": call.root,
+        "parallel_region": region,
         "waits": waits.collect::<Vec<_>>(),
     })
 }
