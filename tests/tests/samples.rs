@@ -228,6 +228,33 @@ fn functions_in_which_all_are_equally_long_are_no_cause() {
     });
 }
 
+/// Stretches of some µs between two calls have their samples, too.
+#[test]
+fn short_stretches_are_sampled() {
+    for way in WAYS {
+        until_right(&format!("short stretches by {way}"), |_| {
+            let bench = Bench::sharing(&format!("samples-short-{way}"));
+            let program = bench.compile("processor/sampled_short.c", &[], &[]);
+            let (said, trace) = traced(&bench, way, &[program.as_os_str()], true);
+            let all: f64 = said.trim().parse().expect("a number");
+            let report: Value = serde_json::from_str(&bench.analyze_agreed(&trace)).expect("JSON");
+            let share = |name: &str| {
+                let functions = report["functions"].as_array().into_iter().flatten();
+                let mut functions = functions.filter(|of| of["location"]["function"] == name);
+                let total = functions.next().and_then(|of| of["total_s"].as_f64());
+                1e9 * total.unwrap_or(0.0) / all
+            };
+            let shares = [share("assemble"), share("solve")];
+            let sum = shares[0] + shares[1];
+            let near = |share: f64, truth: f64| (share / truth - 1.0).abs() < 0.1;
+            match near(sum, 1.0) && near(shares[0] / sum, 2.0 / 3.0) {
+                true => Ok(()),
+                false => Err(format!("{shares:?} of {all} ns by {way}").into()),
+            }
+        });
+    }
+}
+
 /// Samples of stretches before calls that are left out are nobody's: they are not those of the next call that
 /// is recorded.
 #[test]

@@ -12,6 +12,8 @@ mod taken;
 mod timer;
 
 use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -57,6 +59,34 @@ impl Watch for Mutex<Rings> {
 enum Way {
     Perf(Arc<Mutex<Rings>>),
     Timer(Timer),
+}
+
+/// Tells whether there may be samples that were not taken, by two reads of memory.
+pub struct News {
+    /// Changes with each sample.
+    now: NonNull<AtomicU64>,
+    seen: u64,
+}
+
+// SAFETY: of the thread that is sampled; what is pointed to is atomic.
+unsafe impl Send for News {}
+
+impl News {
+    /// Of a thread without samples.
+    pub fn none() -> News {
+        static NONE: AtomicU64 = AtomicU64::new(0);
+        News {
+            now: NonNull::from(&NONE),
+            seen: 0,
+        }
+    }
+
+    /// Whether there may be any.
+    #[inline(always)]
+    pub fn any(&self) -> bool {
+        // SAFETY: lasts as long as the sampler, after which the stream has no news of it.
+        unsafe { self.now.as_ref() }.load(Ordering::Relaxed) != self.seen
+    }
 }
 
 /// Samples one thread.
@@ -109,20 +139,22 @@ impl Sampler {
         }
     }
 
-    /// Forgets the samples so far: they are not of the stretch that begins.
-    pub fn clear(&mut self) {
+    /// Forgets the samples so far: they are not of the stretch that begins. Returns the news from now on.
+    pub fn clear(&mut self) -> News {
         match &mut self.way {
             Way::Perf(rings) => {
                 let mut rings = locked(rings);
                 rings.ring.clear();
                 rings.store.clear();
+                rings.ring.news()
             }
             Way::Timer(timer) => timer.with(Store::clear),
         }
     }
 
-    /// Hands on each sample since a moment, with the ticks that it stands for, and forgets them.
-    pub fn take(&mut self, since: u64, mut each: impl FnMut(&Sample, u64)) {
+    /// Hands on each sample since a moment, with the ticks that it stands for, and forgets them. Returns the news from
+    /// now on.
+    pub fn take(&mut self, since: u64, mut each: impl FnMut(&Sample, u64)) -> News {
         let period = self.period;
         let mut told = 0;
         let mut hand_on = |store: &mut Store| {
@@ -133,18 +165,20 @@ impl Sampler {
             }
             store.clear();
         };
-        match &mut self.way {
+        let news = match &mut self.way {
             Way::Perf(rings) => {
                 let mut rings = locked(rings);
                 rings.drain();
                 hand_on(&mut rings.store);
+                rings.ring.news()
             }
             Way::Timer(timer) => {
-                timer.with(hand_on);
                 timer.stop_unless_ours();
+                timer.with(hand_on)
             }
-        }
+        };
         self.told += told;
+        news
     }
 
     /// Samples that found no room.

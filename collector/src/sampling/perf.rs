@@ -9,6 +9,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::News;
 use super::store::{STACK, Store};
 use crate::clock;
 use crate::perf::{self, Attributes, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, SOFTWARE, TASK_CLOCK};
@@ -102,6 +103,14 @@ impl Ring {
     fn word(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: an aligned word of the first page, which the kernel shares.
         unsafe { AtomicU64::from_ptr(self.map.add(offset).cast().as_ptr()) }
+    }
+
+    /// Of what the kernel writes after the last sample that was taken out.
+    pub fn news(&self) -> News {
+        News {
+            now: NonNull::from(self.word(HEAD)),
+            seen: self.word(TAIL).load(Ordering::Relaxed),
+        }
     }
 
     /// Forgets what is in the ring.

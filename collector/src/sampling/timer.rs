@@ -7,13 +7,14 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence,
 };
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::News;
 use super::helper::{self, Watch};
 use super::store::{STACK, Store};
 use super::taken;
@@ -39,6 +40,8 @@ struct Target {
     is_used: AtomicBool,
     /// The thread whose store it is.
     thread: AtomicI32,
+    /// Signals for which the store was asked.
+    came: AtomicU64,
     /// Periods that the helper's signal on its way stands for; 0: there is none.
     periods: AtomicU32,
 }
@@ -304,18 +307,23 @@ impl Timer {
         }
     }
 
-    /// Uses the store, of the thread that is sampled, while no signal touches it.
-    pub fn with(&mut self, with: impl FnOnce(&mut Store)) {
+    /// Uses the store, of the thread that is sampled, while no signal touches it. Returns the news from then on.
+    pub fn with(&mut self, with: impl FnOnce(&mut Store)) -> News {
         let target = self.target.load(Ordering::Relaxed);
         // SAFETY: never freed.
-        let is_used = unsafe { &(*target).is_used };
+        let (is_used, came) = unsafe { (&(*target).is_used, &(*target).came) };
         // A signal comes between two instructions of this thread.
         is_used.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         // SAFETY: the handler leaves the store alone now, and no other thread uses it.
         with(unsafe { &mut (*target).store });
+        let news = News {
+            now: NonNull::from(came),
+            seen: came.load(Ordering::Relaxed),
+        };
         compiler_fence(Ordering::SeqCst);
         is_used.store(false, Ordering::Relaxed);
+        news
     }
 }
 
@@ -401,6 +409,7 @@ fn target() -> Option<&'static AtomicPtr<Target>> {
         store: Store::new()?,
         is_used: AtomicBool::new(false),
         thread: AtomicI32::new(0),
+        came: AtomicU64::new(0),
         periods: AtomicU32::new(0),
     });
     let target = Box::leak(Box::new(AtomicPtr::new(Box::into_raw(target))));
@@ -577,6 +586,7 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         if is_other || (*target).is_used.load(Ordering::Relaxed) {
             return;
         }
+        (*target).came.fetch_add(1, Ordering::Relaxed);
         let Some(sample) = (*target).store.room() else {
             return;
         };

@@ -237,7 +237,7 @@ impl Stream {
     #[inline(always)]
     pub fn ends_stretch(&mut self) -> u64 {
         let now = clock::now();
-        match self.stretches.is_long(now) {
+        match self.stretches.is_told(now) {
             true => self.look(now),
             false => now,
         }
@@ -250,6 +250,9 @@ impl Stream {
         if self.samples.is_some() {
             let since = self.stretches.left();
             guarded(|| self.take_samples(since));
+        }
+        if !self.stretches.is_long(now) {
+            return clock::now();
         }
         self.stretches.look(now)
     }

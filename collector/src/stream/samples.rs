@@ -5,7 +5,7 @@ use laggard_trace::{Extension, MOMENT, Record};
 
 use super::Stream;
 use crate::log;
-use crate::sampling::{Sampler, Wanted};
+use crate::sampling::{News, Sampler, Wanted};
 
 /// The samples of a location.
 #[derive(Default)]
@@ -68,7 +68,8 @@ impl Stream {
     pub(super) fn begin_samples(&mut self, wanted: Wanted) {
         let hz = ("sample_hz", wanted.hz.to_string().into_bytes());
         match Sampler::start(wanted) {
-            Ok(sampler) => {
+            Ok(mut sampler) => {
+                self.stretches.news = sampler.clear();
                 let way = sampler.way().as_bytes().to_vec();
                 self.properties(&[hz, ("sampled_by", way)]);
                 let samples = self.samples.get_or_insert_with(Box::default);
@@ -104,7 +105,7 @@ impl Stream {
             return;
         };
         let (tracer, depth) = (&mut self.tracer, self.depth);
-        sampler.take(since, |sample, ticks| {
+        self.stretches.news = sampler.take(since, |sample, ticks| {
             let path = tracer.capture_moment(&sample.moment(), depth.max(1));
             *nowhere += u64::from(path.0 == 0);
             pending.add(path.0, ticks);
@@ -128,7 +129,7 @@ impl Stream {
             unsafe {
                 let errno = libc::__errno_location();
                 let before = *errno;
-                sampler.clear();
+                self.stretches.news = sampler.clear();
                 *errno = before;
             }
         }
@@ -159,6 +160,7 @@ impl Stream {
 
     /// Takes no more samples, and says what became of them.
     pub(super) fn stop_samples(&mut self) {
+        self.stretches.news = News::none();
         let sampler = self.samples.as_mut().and_then(|s| s.sampler.take());
         let Some(sampler) = sampler else {
             return;

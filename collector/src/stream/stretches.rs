@@ -12,6 +12,7 @@ use laggard_trace::{Beside, Counts};
 
 use crate::clock;
 use crate::counters::Counters;
+use crate::sampling::News;
 
 /// Shortest stretch that is looked at, unless reading takes more than a hundredth of it.
 const LEAST: Duration = Duration::from_micros(20);
@@ -102,6 +103,8 @@ pub struct Stretches {
     rarely: u64,
     /// Whether `beside` or `inside` has something.
     pub pending: u32,
+    /// Samples that no stretch has yet.
+    pub news: News,
     used: Used,
     /// Off the processor since `delay` was read.
     off: u64,
@@ -152,6 +155,7 @@ impl Stretches {
             oldest: u64::MAX,
             rarely: u64::MAX,
             pending: 0,
+            news: News::none(),
             used: Used::default(),
             off: 0,
             delay: delay_ns(),
@@ -249,6 +253,12 @@ impl Stretches {
         looks.map_or(Beside::default(), |(_, looks)| {
             parts(&looks, inside, all)[0]
         })
+    }
+
+    /// Whether a stretch that ends now is to be looked at, or has samples.
+    #[inline(always)]
+    pub fn is_told(&self, now: u64) -> bool {
+        self.is_long(now) || self.news.any()
     }
 
     /// Whether a stretch that ends now must be looked at.
