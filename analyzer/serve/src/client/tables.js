@@ -170,7 +170,7 @@ export async function showCall() {
     ["Rank", `${call.rank}${call.thread ? `, thread ${call.thread}` : ""} on ${call.host}`],
     ["From", `${moment(call.enter_s, call.leave_s - call.enter_s)}, for ${duration(call.leave_s - call.enter_s)}`],
     ["Called at", call.callpath.join(" › ")],
-    ["Parallel region", region && `${region.at[0]}:${region.at[1]} ${region.at[2]}, by thread ${region.thread} of ${region.threads}`],
+    ["Parallel region", region && `${region.at[0].split("/").pop()}:${region.at[1]} ${region.at[2]}, by thread ${region.thread} of ${region.threads}`],
     ["Sent", call.sent_bytes ? `${bytes(call.sent_bytes)}${call.to_rank === null ? "" : ` to rank ${call.to_rank}`}` : ""],
     ["Received", call.received_bytes ? `${bytes(call.received_bytes)}${call.from_rank === null ? "" : ` from rank ${call.from_rank}`}` : ""],
     ["Communicator", call.communicator],
