@@ -285,3 +285,36 @@ fn who_goes_on_looking_has_not_left() {
     ];
     check(4, &steps, false).unwrap();
 }
+
+/// Two collectives that are complete in one call, whose last members came at the same time: it is charged with one of
+/// them, by the operation.
+#[test]
+fn of_equal_waits_the_operation_decides() {
+    let steps = [
+        Step::Compute(1, 300_000, [0, 0, 0]),
+        Step::Post {
+            from: 3,
+            to: 1,
+            waits: false,
+            ends: Ends::Send,
+        },
+        Step::Compute(3, 313_000, [0, 0, 0]),
+        Step::Message {
+            from: 3,
+            to: 1,
+            waits: false,
+        },
+        Step::Complete(3, How::Wait),
+        Step::Collective {
+            group: 0,
+            kind: Kind::Exchange,
+            posts: true,
+        },
+        Step::Collective {
+            group: 2,
+            kind: Kind::Barrier,
+            posts: true,
+        },
+    ];
+    check(5, &steps, false).unwrap();
+}

@@ -768,7 +768,7 @@ impl Machine {
 
     /// A call that completes several is charged with the worst.
     fn worst(&self, times: (u64, u64), requests: &[Request]) -> Vec<Wait> {
-        let (mut sender, mut receiver, mut members) = (None, None, Vec::new());
+        let (mut sender, mut receiver, mut members) = (None, None, (Vec::new(), 0));
         for request in requests {
             let one = |share, party: &Party, class| Wait {
                 share,
@@ -796,18 +796,23 @@ impl Machine {
                     kind, local, all, ..
                 } => {
                     let own = losses(*kind, *local, all, times, self.shares);
-                    let key = |waits: &[Wait]| {
+                    let operation = operation(*kind, true).0;
+                    let key = |waits: &[Wait], operation: u16| {
                         let sum: i64 = waits.iter().map(|wait| wait.share).sum();
                         let first = waits.first().map(|wait| wait.late.0);
-                        (sum, std::cmp::Reverse(first))
+                        (sum, std::cmp::Reverse((first, operation)))
                     };
-                    if !own.is_empty() && (members.is_empty() || key(&own) > key(&members)) {
-                        members = own;
+                    let (known, of) = &members;
+                    if !own.is_empty()
+                        && (known.is_empty() || key(&own, operation) > key(known, *of))
+                    {
+                        members = (own, operation);
                     }
                 }
             }
         }
         let message: Option<Wait> = sender.or(receiver);
+        let members = members.0;
         let most = message.as_ref().map_or(0, |wait| wait.share);
         let sum: i64 = members.iter().map(|wait| wait.share).sum();
         match sum > most {
@@ -881,8 +886,8 @@ const HELD: &str = "rooted";
 /// What a member of a reduction loses that needs nothing of others: the root first, then those that came
 /// after that. It must have taken longer than on a slow network, and what is usual is no wait.
 fn held(root: usize, local: usize, all: &[Party], (enter, leave): (u64, u64)) -> Vec<Wait> {
-    // `send.bytes` of all of these is 8.
-    let slow = (50_008.0 * (all.len() as f64).log2()) as u64;
+    // Profiles of these traces have no bytes.
+    let slow = (50_000.0 * (all.len() as f64).log2()) as u64;
     let mut from = enter;
     let mut waits = Vec::new();
     let mut stage = |late: &dyn Fn(usize) -> bool| {
