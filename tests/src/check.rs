@@ -58,7 +58,14 @@ pub fn check_program(source: &str) {
             assert_eq!(wrong, [""; 0], "{source}");
             let different = round_trip::differences(&bench, &trace, &report);
             let list = different.join("\n  ");
-            assert!(different.is_empty(), "{source}, as an archive:\n  {list}");
+            let about = format!("{source}, as an archive:\n  {list}");
+            let mut operations = report.operations.iter();
+            let has_neighbours = operations.any(|of| of.operation.starts_with("MPI_Neighbor_"));
+            // An archive does not name neighbours: on a busy machine, a rank may seem to wait for another one.
+            if has_neighbours && !different.is_empty() {
+                return Err(about.into());
+            }
+            assert!(different.is_empty(), "{about}");
         }
         expectations::verdict(&misses)
     });

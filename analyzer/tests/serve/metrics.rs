@@ -198,6 +198,21 @@ fn messages_have_sizes_and_communicators() {
     assert_eq!(some["sizes"][0][2], 40);
 }
 
+/// Of many ranks with few calls each all calls are read, though an index stands for many of each.
+#[test]
+fn few_calls_of_many_ranks_are_read() {
+    let trace = tempfile::tempdir().unwrap();
+    let settings = Settings::new(Program::Halo2d, 4096, Length::Calls(100_000));
+    generate(&settings, trace.path()).unwrap();
+    let share = share(trace.path());
+    let sizes = of(&share, json!({"ask": "selection"}))["sizes"].clone();
+    let messages = sizes.as_array().unwrap().iter();
+    let messages: f64 = messages.map(|row| row[2].as_f64().unwrap()).sum();
+    let matrix = of(&share, json!({"ask": "matrix", "metric": "messages"}));
+    assert!(messages > 4096.0);
+    same(&matrix["whole"], messages);
+}
+
 /// Another run is told beside: here, one of half as many rounds.
 #[test]
 fn a_run_is_shown_against_another_one() {
