@@ -280,6 +280,11 @@ impl Activities {
         number
     }
 
+    /// All of them, by number.
+    pub fn all(&self) -> impl Iterator<Item = &Activity> {
+        self.list.values.iter()
+    }
+
     /// Sums of times by activity.
     #[inline]
     pub fn wholes(&self, times: &[(u32, i64)]) -> Wholes {

@@ -7,12 +7,11 @@ use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, Told, is_call};
+use crate::roots::activities::{Told, is_call};
 use crate::roots::load::{Bin, Sent, Weights};
 use crate::roots::phases::Phases;
 use crate::roots::walk::Walked;
 use crate::stream::columns::{Columns, Stream};
-use crate::stream::thread::Thread;
 use crate::stream::traffic::moved;
 use crate::wire::links::Stretch;
 
@@ -39,12 +38,9 @@ impl Spent {
 pub struct Along<'a> {
     /// See [`Search::folds`](crate::roots::Search::folds).
     folds: bool,
-    thread: &'a Thread<'a>,
     stream: Stream<'a>,
     columns: Columns,
-    pub activities: Activities,
-    /// All its time by activity, without waiting, ns.
-    pub all: Vec<i64>,
+    pub walked: Walked<'a>,
     /// By activity.
     pub on_path: Vec<Spent>,
     /// Its stretches of the path to come: begins and ends, ns.
@@ -73,15 +69,13 @@ impl<'a> Along<'a> {
         Along {
             folds,
             phases: Phases::new(stream.location()),
-            thread: walked.thread,
             moved: moved.collect(),
             stream,
             columns: Columns::without_look_back(),
-            activities: walked.activities,
-            all: walked.spent,
             on_path: Vec::new(),
             stretches: VecDeque::new(),
             open: (NONE, walked.begin, walked.begin),
+            walked,
             weighed: (0, Bin::default(), 0),
             sending: Bin::default(),
         }
@@ -102,7 +96,7 @@ impl<'a> Along<'a> {
         self.phases.read(&columns, &self.stream, weights);
         let calls = columns.first..columns.enter.len();
         let call = |at: usize| (columns.signature[at], columns.enter[at], columns.leave[at]);
-        let is_call = is_call(&self.thread.rows);
+        let is_call = is_call(&self.walked.thread.rows);
         let is_defined = |at: &usize| is_call(columns.signature[*at]);
         let begin = self.stretches.front().map_or(i64::MAX, |next| next.0);
         let before = columns.enter[calls.clone()].partition_point(|&enter| enter <= begin);
@@ -134,21 +128,21 @@ impl<'a> Along<'a> {
     fn take(&mut self, next: Call, told: Told<'_>, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
-            let number = self.activities.of_call(self.thread, signature).number;
+            let number = self.walked.of_call(signature);
             self.add(number, (enter, leave.min(next.1)), weights);
         }
         let time = (next.1 - leave).max(0);
         if told.is_nothing() {
             if time > 0 {
-                let number = self.activities.of_gap(self.thread, signature, next.0);
+                let number = self.walked.of_gap(signature, next.0);
                 self.add(number, (leave, next.1), weights);
             }
             self.open = next;
             return;
         }
         let mut parts: SmallVec<[(u32, i64); 4]> = SmallVec::new();
-        self.activities.of_gap_in(
-            self.thread,
+        self.walked.activities.of_gap_in(
+            self.walked.thread,
             (signature, next.0),
             told,
             time,
@@ -168,7 +162,7 @@ impl<'a> Along<'a> {
     pub fn finish(&mut self, weights: &Weights) {
         let (signature, enter, leave) = self.open;
         if signature != NONE {
-            let number = self.activities.of_call(self.thread, signature).number;
+            let number = self.walked.of_call(signature);
             self.add(number, (enter, leave), weights);
         }
         let phases = self.phases.spent.values_mut();

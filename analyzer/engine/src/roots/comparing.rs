@@ -10,33 +10,35 @@ use crate::roots::functions::InFunctions;
 use crate::roots::samples;
 use crate::roots::sides::Sides;
 use crate::roots::sweep::Sweep;
-use crate::roots::walk::{Late, Times};
+use crate::roots::walk::{Late, Times, Walker};
 use crate::wire::links::{Alike, Blame, Kept, Link, Source, Wait};
 
 /// Waits that one thread compares at a time.
 const TOGETHER: usize = 256;
 
-impl Sweep<'_> {
-    /// Keeps the waits that were found; those without a late party end what is put on them.
-    pub(super) fn keep_waits(&self, links: &[Link], told: &[(u32, u32)], kept: &mut Kept) {
-        kept.waits.reserve(links.len());
-        for (lane, walker) in (0..).zip(&self.walkers) {
-            for wait in walker.waits.iter().filter(|wait| wait.is_known) {
-                let (agent, index) = told[wait.index as usize];
-                kept.waits.push(Wait {
-                    order: wait.order,
-                    share: links[wait.index as usize].share,
-                    pattern: links[wait.index as usize].pattern,
-                    alike: wait.alike,
-                    transfer: wait.transfer,
-                    index,
-                    lane,
-                    agent,
-                });
-            }
+/// The waits that were found; those without a late party end what is put on them.
+pub(super) fn waits(walkers: &[Walker<'_>], links: &[Link], told: &[(u32, u32)]) -> Vec<Wait> {
+    let mut waits = Vec::with_capacity(links.len());
+    for (lane, walker) in (0..).zip(walkers) {
+        for wait in walker.waits.iter().filter(|wait| wait.is_known) {
+            let link = &links[wait.index as usize];
+            let (agent, index) = told[wait.index as usize];
+            waits.push(Wait {
+                order: wait.order,
+                share: link.share,
+                pattern: link.pattern,
+                alike: wait.alike,
+                transfer: wait.transfer,
+                index,
+                lane,
+                agent,
+            });
         }
     }
+    waits
+}
 
+impl Sweep<'_> {
     /// Compares the two sides of all waits for locations of this agent. `sources` are by number of
     /// the late call. Returns by this number whether a location is charged.
     pub(super) fn compare(

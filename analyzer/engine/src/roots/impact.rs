@@ -71,7 +71,7 @@ impl CriticalPath {
         };
         let mut path = CriticalPath::default();
         for (along, (rank, _)) in lanes.iter().zip(names) {
-            for (activity, spent) in along.activities.list.values.iter().zip(&along.on_path) {
+            for (activity, spent) in along.walked.activities.all().zip(&along.on_path) {
                 if spent.time > 0 {
                     let of = path.of.entry(*activity).or_default();
                     of.time += spent.time;
@@ -106,7 +106,7 @@ impl CriticalPath {
         whole: &FxHashMap<Activity, i64>,
         length: i64,
     ) {
-        let list = along.activities.list.values.iter().zip(&along.all);
+        let list = along.walked.activities.all().zip(&along.walked.spent);
         let mut own: FxHashMap<Activity, i64> = FxHashMap::default();
         let mut all = 0i64;
         for (activity, &time) in list.filter(|(_, time)| **time > 0) {

@@ -19,6 +19,7 @@ mod comparing;
 pub mod counters;
 mod excess;
 pub mod functions;
+mod idle;
 pub mod impact;
 mod lanes;
 mod load;
@@ -49,8 +50,9 @@ use crate::replay::rank::Rank;
 use crate::roots::along::Along;
 use crate::roots::carry::Carrier;
 use crate::roots::functions::Functions;
+use crate::roots::idle::Idle;
 use crate::roots::impact::CriticalPath;
-use crate::roots::load::{Load, Sent};
+use crate::roots::load::{Load, Sent, Weights};
 use crate::roots::members::Members;
 use crate::roots::path::{Path, Span};
 use crate::roots::sums::{Loaded, Roots};
@@ -114,7 +116,7 @@ impl Search<'_> {
         }
         kept.extend(done.map(|done| spill.put(&done.pack())));
         let failed = links.error().or(spill.error.take());
-        let failed = failed.or(sweep.jumps.error());
+        let failed = failed.or(sweep.idle.jumps.error());
         comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
         self.job.reduce_sum(&mut circles);
         let Sweep {
@@ -123,65 +125,50 @@ impl Search<'_> {
             members,
             victims,
             untraced,
+            idle,
+            ..
+        } = sweep;
+        let Idle {
             mut load,
             map,
             mut jumps,
             ..
-        } = sweep;
+        } = idle;
         let walkers = walkers.into_par_iter();
         let mut walked: Vec<Walked> = walkers.map(|walker| walker.finish(&members)).collect();
         let preempted = walked.iter_mut();
         let preempted = preempted.map(|walked| std::mem::take(&mut walked.preempted));
         let preempted = preempted.collect();
         let path = self.path(&mut walked, &names, &mut load)?;
-        let stretches = path.follow(&mut jumps, &mut spill);
-        let mut carrier = Carrier::new(self.job, victims, !self.folds);
-        let mut before = kept.into_iter().rev();
-        let mut fetch = |spill: &mut Spill| before.next().map(|at| Kept::unpack(&spill.take(at)));
-        let mut next = fetch(&mut spill);
-        while let Some(kept) = next {
-            let may_circle = circles.pop().is_some_and(|circles| circles > 0);
-            let fetched = beside(
-                || carrier.backward(kept, &names, may_circle),
-                || fetch(&mut spill),
-            );
-            next = fetched.1;
-        }
-        let mut roots = Roots::default();
-        roots.add_untraced(untraced);
-        let lanes = names.iter().zip(&walked);
-        carrier.finish(lanes.map(|(name, walked)| (*name, walked)), &mut roots);
-        for walked in &walked {
-            roots.add_functions(&walked.activities, &walked.in_functions, self.functions);
-            roots.add_counted(&walked.activities, &walked.in_counters);
-        }
-        let folds = self.folds;
-        let mut lanes: Vec<Along> = walked
-            .into_par_iter()
-            .zip(self.clocks)
-            .map(|(walked, clock)| Along::new(walked, clock.clone(), folds))
-            .collect();
+        let mut passed = Spill::default();
+        let stretches = path.follow(&mut jumps, &mut passed);
         let locations = self.opened.run.locations;
         let span = (path.span.start, path.span.end);
         let (weights, busy) = load.weights(self.job, span, locations);
-        let mut sent = load.sent();
-        for (until, piece) in ends.zip(stretches.into_iter().rev()) {
-            for stretch in Passing::unpack(&spill.take(piece)).stretches.iter().rev() {
-                lanes[stretch.lane as usize].push(stretch);
-            }
-            let lanes = lanes.par_iter_mut();
-            let read = lanes.fold(
-                || load.sent(),
-                |mut sent, lane| {
-                    lane.read(until, &weights, &mut sent);
-                    sent
-                },
-            );
-            sent = sent.merge(read.reduce(|| load.sent(), Sent::merge));
-        }
-        lanes.iter_mut().for_each(|lane| lane.finish(&weights));
-        let failed = spill.error.take().or(jumps.error());
+        let (clocks, folds) = (self.clocks, self.folds);
+        let mut carrier = Carrier::new(self.job, victims, !folds);
+        let (_, (lanes, mut sent)) = beside(
+            || carry(&mut carrier, (kept, &mut spill), &names, circles),
+            || {
+                let slabs = ends.zip(stretches.into_iter().rev());
+                sum_up(
+                    (walked, clocks),
+                    folds,
+                    (slabs, &mut passed),
+                    (&load, &weights),
+                )
+            },
+        );
+        let failed = spill.error.take().or(passed.error.take()).or(jumps.error());
         comm::agree(self.job, failed.map_or(Ok(()), Err).context(NO_ROOM))?;
+        let mut roots = Roots::default();
+        roots.add_untraced(untraced);
+        let walked = lanes.iter().map(|lane| &lane.walked);
+        carrier.finish(names.iter().copied().zip(walked.clone()), &mut roots);
+        for walked in walked {
+            roots.add_functions(&walked.activities, &walked.in_functions, self.functions);
+            roots.add_counted(&walked.activities, &walked.in_counters);
+        }
         let Span { start, end } = path.span;
         let length = (end - start).max(0);
         roots.path = CriticalPath::gather(self.job, &lanes, &names, length, !self.folds)?;
@@ -245,6 +232,56 @@ impl Search<'_> {
             .filter(|&agent| agent != NONE)
             .map(|agent| agent as usize)
     }
+}
+
+/// The backward sweep over what was kept of all slabs, of locations with these ranks and threads.
+/// `circles` is by slab, and positive if waits may make a circle.
+fn carry(
+    carrier: &mut Carrier<'_>,
+    (kept, spill): (Vec<Piece>, &mut Spill),
+    names: &[(u32, u32)],
+    circles: Vec<u64>,
+) {
+    let mut slabs = kept.into_iter().zip(circles).rev();
+    let mut fetch = || {
+        let (at, circles) = slabs.next()?;
+        Some((Kept::unpack(&spill.take(at)), circles > 0))
+    };
+    let mut next = fetch();
+    while let Some((kept, may_circle)) = next {
+        (_, next) = beside(|| carrier.backward(kept, names, may_circle), &mut fetch);
+    }
+}
+
+/// Sums up the path on the locations, slab by slab. `slabs` are where these end, ns, and stretches
+/// of the path.
+fn sum_up<'w>(
+    (walked, clocks): (Vec<Walked<'w>>, &[ClockMap]),
+    folds: bool,
+    (slabs, spill): (impl Iterator<Item = (i64, Piece)>, &mut Spill),
+    (load, weights): (&Load, &Weights),
+) -> (Vec<Along<'w>>, Sent) {
+    let lanes = walked.into_par_iter().zip(clocks);
+    let mut lanes: Vec<Along> = lanes
+        .map(|(walked, clock)| Along::new(walked, clock.clone(), folds))
+        .collect();
+    let mut sent = load.sent();
+    for (until, piece) in slabs {
+        for stretch in Passing::unpack(&spill.take(piece)).stretches.iter().rev() {
+            lanes[stretch.lane as usize].push(stretch);
+        }
+        let lanes = lanes.par_iter_mut();
+        let read = lanes.fold(
+            || load.sent(),
+            |mut sent, lane| {
+                lane.read(until, weights, &mut sent);
+                sent
+            },
+        );
+        sent = sent.merge(read.reduce(|| load.sent(), Sent::merge));
+    }
+    lanes.iter_mut().for_each(|lane| lane.finish(weights));
+    (lanes, sent)
 }
 
 /// Does both at the same time, if there are several threads. Agents talk to each other in the first

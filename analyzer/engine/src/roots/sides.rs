@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use laggard_comm::Job;
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::roots::activities::Shared;
 use crate::roots::excess::Other;
-use crate::roots::sweep::Sweep;
 use crate::roots::walk::Walker;
 use crate::wire::links::{Side, Spending, Wholes};
 use crate::wire::parcels::exchange;
@@ -32,21 +32,20 @@ impl Spoken {
             heard: vec![Heard::new(); agents],
         }
     }
-}
 
-impl Sweep<'_> {
     /// What the waiting locations did, by agent and number of what it told. Those that fold are
-    /// added up. `told` is by wait; `waits` are the numbers of waits by agent and number.
+    /// added up. `told` is by wait; `waits` are the numbers of waits by agent and number; `counts` how many
+    /// waits each agent told. Collective.
     pub(super) fn sides(
         &mut self,
+        (job, counts): (&dyn Job, &[u32]),
+        (walkers, shared): (&[Walker<'_>], &Shared),
         told: &[(u32, u32)],
         waits: Vec<Vec<u32>>,
-        counts: &[u32],
     ) -> Vec<Sides> {
-        let job = self.search.job;
         let me = job.agent();
         let mut out: Vec<Sides> = waits.into_iter().map(Sides::expect).collect();
-        for (lane, walker) in (0..).zip(&self.walkers) {
+        for (lane, walker) in (0..).zip(walkers) {
             for (at, wait) in (0..).zip(&walker.waits) {
                 let (agent, index) = told[wait.index as usize];
                 if agent != NONE && wait.is_known {
@@ -54,16 +53,16 @@ impl Sweep<'_> {
                 }
             }
         }
-        out.iter_mut().for_each(|sides| sides.fold(&self.walkers));
+        out.iter_mut().for_each(|sides| sides.fold(walkers));
         let own = std::mem::take(&mut out[me]);
-        let told = out.iter().zip(&mut self.spoken.told);
+        let told = out.iter().zip(&mut self.told);
         let mut spending: Vec<Spending> = told
-            .map(|(sides, told)| sides.pack(&self.walkers, &self.shared, told))
+            .map(|(sides, told)| sides.pack(walkers, shared, told))
             .collect();
         let received = exchange(job, &mut spending);
-        let heard = received.iter().zip(&mut self.spoken.heard).zip(counts);
+        let heard = received.iter().zip(&mut self.heard).zip(counts);
         let mut sides: Vec<Sides> = heard
-            .map(|((parcel, heard), &count)| Sides::unpack(parcel, count, &self.shared, heard))
+            .map(|((parcel, heard), &count)| Sides::unpack(parcel, count, shared, heard))
             .collect();
         sides[me] = own;
         sides

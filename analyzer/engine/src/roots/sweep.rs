@@ -1,7 +1,6 @@
 //! The forward sweep: what late locations did longer since they last met those who waited, slab by
 //! slab.
 
-use laggard_trace::calls::Shape;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -9,18 +8,16 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::replay::rank::Rank;
 use crate::roots::activities::{Activity, Shared};
-use crate::roots::comparable;
-use crate::roots::load::Load;
-use crate::roots::map::WaitMap;
+use crate::roots::idle::Idle;
 use crate::roots::members::Members;
-use crate::roots::path::Jumps;
 use crate::roots::sides::Spoken;
 use crate::roots::sums::Victim;
 use crate::roots::teams::Teams;
 use crate::roots::telling::{Exchanged, Team, teams};
 use crate::roots::walk::{Late, Walker, births};
-use crate::roots::{Search, lanes, path};
-use crate::wire::links::{Jump, Kept, Link};
+use crate::roots::{Search, beside, lanes};
+use crate::roots::{comparable, comparing};
+use crate::wire::links::{Kept, Link};
 
 /// The search under way.
 pub(super) struct Sweep<'s> {
@@ -40,11 +37,7 @@ pub(super) struct Sweep<'s> {
     pub(super) victims: Interner<Victim>,
     /// Waits for nobody that is known, by pattern, ns.
     pub(super) untraced: FxHashMap<u16, u128>,
-    pub(super) load: Load,
-    pub(super) map: WaitMap,
-    pub(super) jumps: Jumps,
-    /// Threads that are started later, latest first: when, ns, and their walkers.
-    pub(super) started: Vec<(i64, u32)>,
+    pub(super) idle: Idle<'s>,
     /// Numbers of waits that are told together. Empty between slabs.
     pub(super) folded: FxHashMap<Team, u32>,
 }
@@ -63,11 +56,6 @@ pub(super) fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> V
     ranges
 }
 
-/// When a location began to wait, ns.
-fn began(link: &Link) -> i64 {
-    link.time.saturating_sub(link.share).max(link.since())
-}
-
 impl<'s> Sweep<'s> {
     /// The first rank's start-up was over at `begun`, ns.
     pub(super) fn new(
@@ -79,23 +67,21 @@ impl<'s> Sweep<'s> {
         let (mut walkers, mut names) = (Vec::new(), Vec::new());
         let (mut waiting, mut late) = (FxHashMap::default(), FxHashMap::default());
         let mut born = Vec::new();
-        let load = Load::new(search.end);
-        let of_run = search.opened.agent_of.len();
-        let mut map = WaitMap::new(of_run, load.width().saturating_mul(2));
+        let mut idle = Idle::new(search.opened.agent_of.len(), search.end);
         let threads = ranks.iter().flat_map(|rank| {
             let threads = (0..).zip(&rank.recorded.threads);
-            threads.map(|at| (rank.recorded.rank, at))
+            let main = rank.recorded.threads.first();
+            let main = main.map_or(0, |main| main.number);
+            threads.map(move |at| ((rank.recorded.rank, main), at))
         });
         // Further threads begin when their rank's start-up is over.
-        let mut later: Vec<(i64, u32)> = Vec::new();
         let mut started: FxHashMap<u32, i64> = FxHashMap::default();
         let bounds = search.opened.bounds.iter().zip(search.clocks);
-        for ((rank, (position, thread)), (bounds, clock)) in threads.zip(bounds) {
-            let lane = walkers.len() as u32;
+        for ((main, (position, thread)), (bounds, clock)) in threads.zip(bounds) {
+            let (rank, lane) = (main.0, walkers.len() as u32);
             waiting.insert((rank, position), lane);
             late.insert((rank, thread.number), lane);
             names.push((rank, thread.number));
-            map.count(rank);
             let start = match bounds.started {
                 Some(ticks) => {
                     started.entry(rank).or_insert(clock.ns(ticks));
@@ -103,7 +89,7 @@ impl<'s> Sweep<'s> {
                 }
                 None => Some(started.get(&rank).copied().unwrap_or(0)),
             };
-            later.extend(start.map(|start| (start, lane)));
+            idle.add(rank, thread, start.map(|start| (start, main)));
             born.push(bounds.born.map(|ticks| clock.ns(ticks)));
             walkers.push(Walker::new(
                 (rank, thread),
@@ -118,12 +104,9 @@ impl<'s> Sweep<'s> {
             (own, born) = born.split_at(threads.len());
             births::tell(threads, own);
         }
-        later.sort_unstable_by(|a, b| b.cmp(a));
+        idle.begin();
         Sweep {
-            load,
-            map,
-            jumps: Jumps::default(),
-            started: later,
+            idle,
             teams: ranks.iter().map(|_| Teams::default()).collect(),
             folded: FxHashMap::default(),
             search,
@@ -166,7 +149,6 @@ impl<'s> Sweep<'s> {
         let (links, own) = lanes::by_lane(&links, self.walkers.len(), lane, key);
 
         let mut kept = Kept::default();
-        self.note(&links, &own, until);
         let Exchanged {
             told,
             waits,
@@ -176,16 +158,17 @@ impl<'s> Sweep<'s> {
         let teams = teams(&lates);
         let (whole, from) = teams;
         let late = ranges(&whole, self.walkers.len(), |late| late.lane);
-        let members = &self.members;
-        let parts = own.par_iter().zip(&late);
-        self.walkers
-            .par_iter_mut()
-            .zip(parts)
-            .for_each(|(walker, (own, late))| {
+        let (walkers, members, idle) = (&mut self.walkers, &self.members, &mut self.idle);
+        let walk = || {
+            let parts = own.par_iter().zip(&late);
+            let walkers = walkers.par_iter_mut().zip(parts);
+            walkers.for_each(|(walker, (own, late))| {
                 let leaves = &leaves[own.0..own.1];
                 let own = (&links[own.0..own.1], own.0);
                 walker.walk(own, leaves, (&whole[late.0..late.1], late.0), members);
             });
+        };
+        beside(walk, || idle.note(&links, &own, until));
         for walker in &mut self.walkers {
             self.shared.add(&mut walker.activities, self.search.folds);
             for alone in &mut walker.alone {
@@ -193,8 +176,13 @@ impl<'s> Sweep<'s> {
                 alone.number = self.shared.number(&met, self.search.folds);
             }
         }
-        self.keep_waits(&links, &told, &mut kept);
-        let sides = self.sides(&told, waits, &kept.counts);
+        let (walkers, spoken) = (&self.walkers[..], &mut self.spoken);
+        let agents = (self.search.job, &kept.counts[..]);
+        let (sides, own) = beside(
+            || spoken.sides(agents, (walkers, &self.shared), &told, waits),
+            || comparing::waits(walkers, &links, &told),
+        );
+        kept.waits = own;
         let me = self.search.job.agent();
         let from_others = sides.iter().enumerate().map(|(agent, sides)| match agent {
             agent if agent == me => 0,
@@ -222,7 +210,7 @@ impl<'s> Sweep<'s> {
             let is_kept = row.is_some_and(|row| comparable::is_wait(link.pattern, row));
             if !is_kept {
                 self.lose(link.pattern, link.share);
-                self.map.add(link.rank, began(link), link.time);
+                self.idle.wait(link);
             }
             is_kept
         });
@@ -231,38 +219,5 @@ impl<'s> Sweep<'s> {
     /// Nobody is charged with a wait.
     pub(super) fn lose(&mut self, pattern: u16, share: i64) {
         *self.untraced.entry(pattern).or_default() += share.max(0) as u128;
-    }
-
-    /// Notes where the critical path may leave locations, and who idles. `own` are the places of
-    /// each location's `links`.
-    fn note(&mut self, links: &[Link], own: &[(usize, usize)], until: i64) {
-        let mut jumps = Vec::with_capacity(links.len());
-        for (lane, &(begin, end)) in (0..).zip(own) {
-            let links = &links[begin..end];
-            path::jumps(lane, links, &mut jumps);
-            let rows = &self.walkers[lane as usize].thread.rows;
-            // Each by itself: a call's links may be in several slabs. Nobody counts as busy in the
-            // shutdown.
-            for link in links {
-                let begin = began(link);
-                let row = rows.get(link.signature as usize);
-                if row.is_none_or(|row| row.shape != Shape::Finalize) {
-                    self.load.add(begin, link.time, -1);
-                }
-                self.map.add(link.rank, begin, link.time);
-            }
-        }
-        // A thread goes on from the first one of its rank.
-        while let Some((start, lane)) = self.started.pop_if(|(start, _)| *start < until) {
-            let rank = self.names[lane as usize].0;
-            let main = self.waiting[&(rank, 0)];
-            jumps.push(Jump {
-                lane,
-                time: start,
-                rank,
-                thread: self.names[main as usize].1,
-            });
-        }
-        self.jumps.put(jumps);
     }
 }

@@ -616,6 +616,18 @@ pub struct Walked<'a> {
     pub end: i64,
 }
 
+impl Walked<'_> {
+    /// The number of a call's activity.
+    pub fn of_call(&mut self, signature: u32) -> u32 {
+        self.activities.of_call(self.thread, signature).number
+    }
+
+    /// The number of the computation between two calls.
+    pub fn of_gap(&mut self, before: u32, signature: u32) -> u32 {
+        self.activities.of_gap(self.thread, before, signature)
+    }
+}
+
 impl<'a> Walker<'a> {
     /// Ends the sweep.
     pub fn finish(mut self, members: &Members) -> Walked<'a> {
