@@ -81,9 +81,17 @@ fn report(trace: &Path) -> Report {
     analysis.unwrap().report
 }
 
+/// With what the head makes of a whole trace.
+const WHOLE: u64 = 1 << 30;
+
 fn share(trace: &Path) -> Share {
+    share_of(trace, WHOLE)
+}
+
+/// If the trace is no larger than `whole`, bytes, with what the head makes of it.
+fn share_of(trace: &Path, whole: u64) -> Share {
     let events = Events::open(trace).unwrap();
-    Share::new(&Serial, events, Some(report(trace)), trace).unwrap()
+    Share::new(&Serial, events, Some(report(trace)), (trace, whole)).unwrap()
 }
 
 fn packed(question: &Value) -> anyhow::Result<(Question, Vec<u8>)> {
@@ -112,7 +120,7 @@ fn answers(count: usize, trace: &Path, questions: &[Value]) -> Vec<Value> {
             let job = LinkJob::new(linked);
             let events = Events::open_share(&job, trace).unwrap();
             let report = (job.agent() == 0).then(|| report(trace));
-            let share = Share::new(&job, events, report, trace).unwrap();
+            let share = Share::new(&job, events, report, (trace, WHOLE)).unwrap();
             let shares = std::sync::Arc::new(Shares::new(share));
             let linked = job.into_linked();
             if linked.link.agent() != 0 {

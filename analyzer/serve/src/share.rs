@@ -75,7 +75,8 @@ impl State {
 }
 
 impl Share {
-    /// What this agent has opened of a trace. Makes the index if there is none yet. Collective.
+    /// What this agent has opened of a trace. Makes the index if there is none yet. Messages are joined, and the
+    /// critical path is followed, unless the trace is larger than `whole`, bytes. Collective.
     ///
     /// # Errors
     /// The trace cannot be read as a whole; the same on all agents.
@@ -83,7 +84,7 @@ impl Share {
         job: &dyn Job,
         events: Events,
         report: Option<Report>,
-        trace: &Path,
+        (trace, whole): (&Path, u64),
     ) -> Result<Share> {
         let files = events.files().chain(trace.is_file().then_some(trace));
         let files = files.map(|file| (file.to_owned(), State::whole(file)));
@@ -91,7 +92,7 @@ impl Share {
         let (index, kept) = index::kept(job, &events, trace)?;
         let is_head = job.agent() == 0;
         Ok(Share {
-            whole: is_head.then(|| Arc::new(Whole::new(trace, events.bytes()))),
+            whole: is_head.then(|| Arc::new(Whole::new(trace, (events.bytes(), whole)))),
             own: events.first..events.first + events.locations(),
             events,
             index,

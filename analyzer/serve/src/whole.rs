@@ -12,10 +12,6 @@ use laggard_overlay::{Stop, Stopped};
 
 use crate::messages::Messages;
 
-/// Size of the largest trace that is read as a whole, bytes. The critical path takes 24 bytes in memory each time it goes on
-/// with another location, and 32 in a temporary file for each wait; it is found at 60 MB a second. Messages take some 10
-/// bytes each in a temporary file.
-const LARGEST: u64 = 16 << 30;
 /// What takes longer to make is answered once somebody asks again.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -29,6 +25,10 @@ pub type Stretches = Vec<Vec<(i64, i64)>>;
 pub struct Whole {
     trace: PathBuf,
     bytes: u64,
+    /// Size of the largest trace whose messages are joined, and whose critical path is followed, bytes. The path takes
+    /// 24 bytes in memory each time it goes on with another location, and 32 in a temporary file for each wait; it is
+    /// found at 60 MB a second. Messages take some 10 bytes each in a temporary file.
+    largest: u64,
     events: Mutex<Option<Arc<Events>>>,
     path: Arc<Made<Stretches>>,
     messages: Arc<Made<Messages>>,
@@ -91,11 +91,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Whole {
-    /// Of a trace of this size that nobody writes any more.
-    pub fn new(trace: &Path, bytes: u64) -> Whole {
+    /// Of a trace of this size that nobody writes any more. Messages are joined, and the critical path is followed,
+    /// in traces of at most `largest` bytes.
+    pub fn new(trace: &Path, (bytes, largest): (u64, u64)) -> Whole {
         Whole {
             trace: trace.to_owned(),
             bytes,
+            largest,
             events: Mutex::new(None),
             path: Made::new(),
             messages: Made::new(),
@@ -159,8 +161,8 @@ impl Whole {
 
     /// It, unless the trace is too large.
     fn readable(self: &Arc<Self>, to: &str) -> Result<AssertUnwindSafe<Arc<Self>>> {
-        if self.bytes > LARGEST {
-            bail!("the trace is too large {to}");
+        if self.bytes > self.largest {
+            bail!("the trace is too large {to}: start laggard serve with a larger --whole-gb");
         }
         // What others left is still whole, see `locked`.
         Ok(AssertUnwindSafe(self.clone()))
@@ -182,7 +184,7 @@ mod tests {
 
     #[test]
     fn one_replays_at_a_time() {
-        let whole = Whole::new(Path::new("/nowhere"), 0);
+        let whole = Whole::new(Path::new("/nowhere"), (0, 0));
         let (first, stop) = (whole.turn(&Stop::default()), Stop::default());
         assert!(first.is_ok());
         std::thread::scope(|scope| {

@@ -37,6 +37,10 @@ pub struct Serve {
     /// so many MB. The views go on
     #[arg(long, value_name = "MB", default_value_t = 4096, requires = "follow")]
     pub follow_mb: u64,
+    /// Join messages and follow the critical path in traces of at most so many GB, once a page asks.
+    /// Both take time and room for temporary files, the path some memory
+    #[arg(long, value_name = "GB", default_value_t = 16)]
+    pub whole_gb: u32,
     /// With --follow: let the page pause the recording and change what is recorded, as laggard steer
     /// does
     #[arg(long, requires = "follow")]

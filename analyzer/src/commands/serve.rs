@@ -96,6 +96,7 @@ fn begin(options: &Serve, job: &dyn Job) -> Result<Begun> {
     let mut follow = Follow {
         trace: awaited(options, job)?,
         most_bytes: options.follow_mb << 20,
+        whole_bytes: whole_bytes(options),
         steers: options.steer,
         analyze: Box::new(|job, trace, extent| match extent {
             Extent::SoFar => export::analyzed_so_far(job, trace),
@@ -143,6 +144,11 @@ fn awaited(options: &Serve, job: &dyn Job) -> Result<PathBuf> {
     }
 }
 
+/// Size of the largest trace of which the head makes what no agent can make of its part, bytes.
+fn whole_bytes(options: &Serve) -> u64 {
+    u64::from(options.whole_gb) << 30
+}
+
 /// What this agent has of the trace. Collective.
 fn share(options: &Serve, job: &dyn Job) -> Result<Share> {
     let is_head = job.agent() == 0;
@@ -168,7 +174,7 @@ fn share(options: &Serve, job: &dyn Job) -> Result<Share> {
         _ => Ok(None),
     };
     let other = comm::agree(job, other)?;
-    let mut share = Share::new(job, events, report, &trace)?;
+    let mut share = Share::new(job, events, report, (&trace, whole_bytes(options)))?;
     if let Some(other) = other {
         share.compare(other);
     }

@@ -426,7 +426,13 @@ fn a_run_that_is_too_large_to_be_read_has_a_profile() {
         .report;
     let nodes = report.call_tree.as_ref().unwrap().nodes.clone();
     let events = Events::open(&trace).unwrap();
-    let share = Share::new(&laggard_comm::Serial, events, Some(report), &trace).unwrap();
+    let share = Share::new(
+        &laggard_comm::Serial,
+        events,
+        Some(report),
+        (&trace, super::WHOLE),
+    )
+    .unwrap();
     let all = of(&share, json!({"ask": "selection"}));
     assert_eq!(
         (&all["profiled_locations"], &all["unread_locations"]),

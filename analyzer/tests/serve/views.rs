@@ -13,7 +13,9 @@ use laggard_trace::{Change, Detail, Signature};
 use laggard_whatif::{Scenario, predict};
 use serde_json::{Value, json};
 
-use super::{RANKS, US, answers, asked, growing, is_under_way, packed, same, share, write};
+use super::{
+    RANKS, US, answers, asked, growing, is_under_way, packed, same, share, share_of, write,
+};
 use crate::support::{finalize, init, ranks};
 
 /// The answer to a question about the critical path, or messages.
@@ -171,6 +173,25 @@ fn samples_are_where_they_were_taken() {
 }
 
 /// The path of a time line is that of the report and of exports, however it is told.
+#[test]
+fn traces_beyond_the_limit_are_not_joined() {
+    let trace = tempfile::tempdir().unwrap();
+    to_and_fro(trace.path());
+    let share = share_of(trace.path(), 1000);
+    for question in [
+        json!({"ask": "messages"}),
+        json!({"ask": "path", "width": 700}),
+    ] {
+        let answer = asked(&share, question).unwrap();
+        assert_eq!(answer["is_made"], false);
+        let why = answer["why"].as_str().unwrap();
+        assert!(
+            why.contains("too large") && why.ends_with("--whole-gb"),
+            "{why}"
+        );
+    }
+}
+
 #[test]
 fn the_critical_path_is_that_of_the_report() {
     let trace = tempfile::tempdir().unwrap();

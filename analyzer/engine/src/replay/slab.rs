@@ -17,12 +17,14 @@ const RECORDS: u64 = 1 << 15;
 const RECORDS_OF_LOCATION: u64 = 32;
 /// So many are better: what a location has is in no cache when its turn comes again. As long as records of
 /// all together take little memory.
-const BETTER_OF_LOCATION: u64 = 128;
+const BETTER_OF_LOCATION: u64 = 256;
 const LITTLE: u64 = 1 << 20;
 /// A thread that shares a slab of the search for root causes has so many times as much as one alone.
 const SHARED: u64 = 2;
 /// The same in the search for root causes: waits take several times the memory of their records.
 const RECORDS_IN_SEARCH: u64 = 8;
+const BETTER_IN_SEARCH: u64 = 64;
+const LITTLE_IN_SEARCH: u64 = LITTLE / 4;
 
 /// Number of records of an agent in a slab. Collective.
 pub fn size(job: &dyn Job, locations: usize) -> u64 {
@@ -40,7 +42,9 @@ pub fn part(job: &dyn Job, locations: usize, records: u64) -> u64 {
         1 => 1,
         threads => SHARED * threads,
     };
-    let mut least = [locations as u64 * RECORDS_IN_SEARCH, threads];
+    let locations = locations as u64;
+    let better = (locations * BETTER_IN_SEARCH).min(LITTLE_IN_SEARCH);
+    let mut least = [better.max(locations * RECORDS_IN_SEARCH), threads];
     job.reduce_max(&mut least);
     let [least, threads] = least;
     records.min(least.max(records / 8 * threads))

@@ -52,7 +52,7 @@ impl Served {
         let report = analysis.expect("the only agent has the report").report;
         let events = Events::open(&directory).expect("a trace");
         let index = index::build(&Serial, &events).expect("an index");
-        let share = Share::new(&Serial, events, Some(report.clone()), &directory);
+        let share = Share::new(&Serial, events, Some(report.clone()), (&directory, 1 << 30));
         Served {
             report: Arc::new(report),
             index,
