@@ -94,11 +94,10 @@ fn what_one_occasion_took_is_said_in_full_and_in_both_parts() {
             // Rank 3 saw but the last 22 ms of it, and rank 0 the last 2.
             let because = &found.causes[0].because;
             if found.ranks.iter().any(|share| share.rank == 2) {
-                assert_eq!(
-                    because,
+                assert!(because.starts_with(
                     "computed 14.0 ms and itself waited 18.0 ms in MPI_Recv (app.c:19) before it \
-                     came"
-                );
+                     came, computing mostly between MPI_Recv at app.c:19 work and MPI_"
+                ));
             }
             assert!(!because.contains("each time"), "{because}");
         }

@@ -103,6 +103,26 @@ fn one_command_from_program_to_page() {
     assert_eq!(set.expect_success().stderr, "");
 }
 
+/// Processes that the program starts as a run of their own have a trace that is named, too.
+#[test]
+fn traces_of_runs_that_are_started_are_named() {
+    if Mpi::is_left_out(
+        Mpi::Mpich,
+        "MPI_Comm_spawn, which fails with Debian's 4.0.2",
+    ) {
+        return;
+    }
+    let bench = Bench::sharing("one-step-spawn");
+    let program = bench.compile("attacks/spawn.c", &[], &[]);
+    let program = program.to_str().expect("a path");
+    let outcome = outcome(&bench, &mut run(&bench, &[], &[program])).expect_success();
+    let said = |what: &str| outcome.stderr.lines().any(|line| line.contains(what));
+    assert!(said("trace in laggard-trace (2 files"), "{outcome}");
+    let others = "a run of their own: trace in laggard-trace.1 (2 files";
+    assert!(said(others), "{outcome}");
+    assert!(said("next: laggard analyze laggard-trace"), "{outcome}");
+}
+
 /// The report tells how the program ended, and `laggard run` ends so, too.
 #[test]
 fn programs_that_fail_have_a_report() {

@@ -67,6 +67,8 @@ pub fn run(options: &Run) -> Result<ExitCode> {
 
     let before = taken(&directory);
     let recorded = numbered(&directory, before);
+    // What is in the names after that one is of other runs.
+    let is_next = is_taken(&numbered(&directory, before.saturating_add(1)));
     let server = options
         .serve
         .then(|| followed::Server::start(&recorded, options.steer))
@@ -101,6 +103,16 @@ pub fn run(options: &Run) -> Result<ExitCode> {
     }
     let sizes = files(&recorded);
     say(&trace(&shown, &sizes));
+    for number in (before..u32::MAX).skip(1).take_while(|_| !is_next) {
+        let sizes = files(&numbered(&directory, number));
+        if sizes.is_empty() {
+            break;
+        }
+        let others = trace(&numbered(&wanted, number), &sizes);
+        say(&format!(
+            "processes that it started have a run of their own: {others}"
+        ));
+    }
     if options.report || options.open {
         let recorded = Recorded {
             trace: &shown,
@@ -173,11 +185,13 @@ fn settings(options: &Run) -> Vec<(&'static str, OsString)> {
 
 /// How many of the names in a row hold a trace already.
 fn taken(directory: &Path) -> u32 {
-    let is_free = |&number: &u32| {
-        let path = numbered(directory, number);
-        files(&path).is_empty() && !path.join(laggard_trace::RUN_FILE).exists()
-    };
+    let is_free = |&number: &u32| !is_taken(&numbered(directory, number));
     (0..u32::MAX).find(is_free).unwrap_or(u32::MAX)
+}
+
+/// Whether a directory is of some run.
+fn is_taken(directory: &Path) -> bool {
+    !files(directory).is_empty() || directory.join(laggard_trace::RUN_FILE).exists()
 }
 
 /// Sizes of the trace files in a directory.

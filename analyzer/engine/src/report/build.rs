@@ -678,11 +678,12 @@ fn bottleneck(
             places,
         );
         let share = ratio(cause.sums.severity as f64, severity as f64);
-        let mostly = context
-            .traced
-            .mostly(&(pattern as u8, operation, path), key.rank, share);
-        let because = match mostly.filter(|_| reason.is_between) {
-            Some(mostly) => format!("{}, mostly {mostly}", reason.text),
+        let tells = reason.is_between || reason.late == laggard_patterns::Late::Computed;
+        let finding = (pattern as u8, operation, path);
+        let of = (share, reason.is_between);
+        let mostly = context.traced.mostly(&finding, key.rank, of);
+        let because = match mostly.filter(|_| tells) {
+            Some(mostly) => format!("{}, {mostly}", reason.text),
             None => reason.text.clone(),
         };
         reasons.push(reason);

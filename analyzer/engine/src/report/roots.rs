@@ -240,17 +240,29 @@ impl Traced {
         is_known.then(|| (own.sum::<f64>() / share).min(1.0))
     }
 
-    /// Where a rank was between calls while it caused at least half of the `share` of a finding's time for which it
-    /// was late, in words.
-    pub fn mostly(&self, key: &FindingKey, rank: u32, share: f64) -> Option<String> {
+    /// Where a rank was between calls while it caused most of the `share` of a finding's time for which it was late, in
+    /// words; where it was computing, if it did something else, too.
+    pub fn mostly(
+        &self,
+        key: &FindingKey,
+        rank: u32,
+        (share, is_between): (f64, bool),
+    ) -> Option<String> {
         let own = self.parts(key).filter_map(|(at, part)| {
-            let root = &self.roots[at];
+            let (root, row) = (&self.roots[at], self.rows.get(at)?);
             let (_, amount) = root.ranks.iter().find(|(own, _)| *own == rank)?;
-            Some((at, part * root.share(*amount)))
+            let is_told = is_between || row.activity == "computation";
+            let stretch = words::stretch(row).filter(|_| is_told)?;
+            Some((part * root.share(*amount), stretch))
         });
-        let (at, own) = own.max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let row = self.rows.get(at).filter(|_| 2.0 * own >= share)?;
-        words::stretch(row)
+        let (own, stretch) = own.max_by(|one, other| one.0.total_cmp(&other.0))?;
+        let percent = 100.0 * own / share;
+        Some(match is_between {
+            true if percent >= 50.0 => format!("mostly {stretch}"),
+            true if percent >= 1.0 => format!("{percent:.0} % of it {stretch}"),
+            true => return None,
+            false => format!("computing mostly {stretch}"),
+        })
     }
 
     /// The largest share of a finding's waits that one rank started; 0 if that is not known.
