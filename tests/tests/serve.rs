@@ -2,6 +2,7 @@
 
 mod programs;
 
+use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -292,6 +293,48 @@ fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
         assert!(saved(&mut browser, picture).contains("PNG"), "{picture}");
     }
     assert_eq!(browser.complaints(), [""; 0]);
+    served.end();
+}
+
+/// A list that is cut says how much there is, and where the rest is.
+#[test]
+fn lists_that_are_cut_say_so() {
+    let mut served = Served::by("serve-cut", |bench| {
+        let report = fs::read(bench.path("trace").join("report.json")).expect("a report");
+        let mut report: Value = serde_json::from_slice(&report).expect("JSON");
+        for list in ["bottlenecks", "root_causes"] {
+            let rows = report[list].as_array_mut().expect("a list");
+            let first = rows[0].clone();
+            rows.resize(73, first);
+        }
+        let many = bench.path("many.json");
+        fs::write(&many, report.to_string()).expect("a file");
+        start(bench, &["-q", "--report", many.to_str().expect("a name")])
+    });
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    settle(&mut browser);
+    for (list, words) in [
+        (
+            "#findings caption",
+            "50 of 73 findings. laggard show --top 73 and report.json have all.",
+        ),
+        (
+            "#roots caption",
+            "50 of 73 root causes. report.json has all.",
+        ),
+        (
+            "#mends p",
+            "10 of 73 root causes have a slider. laggard what-if --without-cause has the others.",
+        ),
+    ] {
+        let text = format!("document.querySelector('{list}')?.textContent ?? ''");
+        assert_eq!(browser.value(&text), words);
+    }
+    // A list that has all says nothing.
+    let tables = number(&mut browser, "document.querySelectorAll('caption').length");
+    assert_eq!(tables, 2.0);
+    keep("cut.png", &browser.picture(WIDTH));
     served.end();
 }
 

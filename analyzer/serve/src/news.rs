@@ -23,8 +23,12 @@ pub struct News {
     pub steers: bool,
     /// What is wanted of the recording, where that was changed.
     pub wanted: Vec<Row>,
+    /// Rows that there are of that.
+    pub wanted_in_all: usize,
     /// Calls that last, those that began first before others.
     pub calls: Vec<Call>,
+    /// Calls that last, also those that are not listed.
+    pub calls_in_all: usize,
 }
 
 /// A call in which some ranks are.

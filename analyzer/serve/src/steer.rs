@@ -11,8 +11,8 @@ use laggard_report::list_of_ranks;
 use laggard_trace::{CONTROL_FILE, Control, DEEPEST, Detail, MOST_HZ, MOST_LEFT_OUT, Wish, calls};
 use serde::{Deserialize, Serialize};
 
-/// Rows of a list, and ranges of ranks in a text.
-const ROWS: usize = 20;
+/// Most ranges of ranks in a text.
+const RANGES: usize = 20;
 
 /// What a user wants. What is not said stays as it is.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -229,15 +229,14 @@ impl Wanted {
         }
         let list = |ranks: Vec<u32>| match ranks.is_empty() {
             true => String::new(),
-            false => list_of_ranks(ranks, ROWS),
+            false => list_of_ranks(ranks, RANGES),
         };
-        let rows = rows.into_iter().take(ROWS);
         let row = |(wish, (ranks, unheard))| Row {
             ranks: list(ranks),
             wish,
             unheard: list(unheard),
         };
-        rows.map(row).collect()
+        rows.into_iter().map(row).collect()
     }
 }
 

@@ -110,6 +110,51 @@ fn to_and_fro(directory: &Path) {
     }
 }
 
+/// A list that is cut says how much there is.
+#[test]
+fn lists_that_are_cut_say_of_how_much() {
+    const PLACES: u32 = 60;
+    let trace = tempfile::tempdir().unwrap();
+    let mut all = ranks(2);
+    for calls in &mut all {
+        calls.call(1, init(), 0, 10 * US);
+    }
+    for place in 0..PLACES {
+        let begin = (10 + 20 * u64::from(place)) * US;
+        all[0].send(100 + place, 1, 5, begin + 10 * US, begin + 11 * US);
+        all[1].recv(200 + place, 0, 5, begin + US, begin + 11 * US);
+    }
+    for calls in &mut all {
+        calls.call(40, finalize(), 2000 * US, 2010 * US);
+        calls.write(trace.path());
+    }
+    let questions = [
+        json!({"ask": "overview"}),
+        json!({"ask": "selection"}),
+        json!({"ask": "line", "width": 9, "first": 1}),
+        json!({"ask": "selection", "functions": "send"}),
+    ];
+    let told = answers(1, trace.path(), &questions);
+    let rows = |answer: &Value, list: &str| answer[list].as_array().unwrap().len();
+    let [overview, selection, line, sends] = &told[..] else {
+        panic!("four answers")
+    };
+    assert_eq!(rows(overview, "findings"), 50);
+    assert_eq!(overview["findings_in_report"], PLACES);
+    assert_eq!(
+        (rows(selection, "profile"), rows(selection, "waits")),
+        (40, 40)
+    );
+    assert!(selection["profile_rows"].as_u64() >= Some(2 * u64::from(PLACES)));
+    assert_eq!(selection["waits_in_sight"], PLACES);
+    assert_eq!(line["lanes"][0]["waits_in_sight"], PLACES);
+    assert_eq!(
+        (&sends["profile_rows"], &sends["waits_in_sight"]),
+        (&json!(PLACES), &json!(0))
+    );
+    assert_eq!(answers(2, trace.path(), &questions), told);
+}
+
 /// Messages of a time line are those that its calls send and receive.
 #[test]
 fn messages_lead_from_their_sends_to_their_receives() {

@@ -2,7 +2,8 @@
 
 import { ask } from "./connection.js";
 
-const MOST = 16;
+/** Steps that are followed. */
+export const MOST = 16;
 /** The steps from the chosen call: who waited since when until when for whom, which came when. */
 export let chain = [];
 

@@ -6,7 +6,7 @@ import { drawMessages, messages } from "./messages.js";
 import { drawPath, path } from "./path.js";
 import { onCanvas } from "./pen.js";
 import { change, pan, run, state, zoom } from "./state.js";
-import { duration, moment, ticks } from "./units.js";
+import { cut, duration, moment, ticks } from "./units.js";
 
 const LEFT = 76;
 const BOTTOM = 20;
@@ -52,6 +52,14 @@ function take(answer) {
   const all = (of) => String(answer.lanes.reduce((sum, lane) => sum + (of(lane)?.length ?? 0), 0));
   canvas.dataset.calls = all(({ calls }) => calls);
   canvas.dataset.samples = all(({ samples }) => samples);
+  const chosen = state.last - state.first + 1;
+  const told = Number(all(({ waits }) => waits));
+  const inSight = answer.lanes.reduce((sum, lane) => sum + lane.waits_in_sight, 0);
+  document.getElementById("line-note").textContent = [
+    cut(answer.lanes.length, chosen, "chosen rows", "Keys Up and Down lead to the others."),
+    cut(told, inSight, "waits, the longest", "Zoom in to see others."),
+    answer.lanes.some(({ samples }) => samples === null) ? "There are too many samples to be shown: zoom in." : "",
+  ].filter((text) => text !== "").join(" ");
   draw();
 }
 
@@ -125,12 +133,13 @@ function drawCalls(pen, lane, top, x, colours) {
 /** Where the thread was: a mark for each sample, and in wide gaps between calls the place with most of them. */
 function drawSamples(pen, lane, top, x) {
   pen.fillStyle = getComputedStyle(canvas).color;
-  for (const [time] of lane.samples) pen.fillRect(x(time), top + 15, 1, 4);
+  const samples = lane.samples ?? [];
+  for (const [time] of samples) pen.fillRect(x(time), top + 15, 1, 4);
   let [since, next] = [0, 0];
   for (const [, enter, lasted] of [...lane.calls, [0, Infinity, 0]]) {
     const counts = new Map();
-    for (; next < lane.samples.length && lane.samples[next][0] <= enter; next += 1) {
-      const text = lane.samples[next][1];
+    for (; next < samples.length && samples[next][0] <= enter; next += 1) {
+      const text = samples[next][1];
       counts.set(text, (counts.get(text) ?? 0) + 1);
     }
     const [most] = [...counts].sort((a, b) => b[1] - a[1]);

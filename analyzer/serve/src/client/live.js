@@ -4,7 +4,7 @@ import { ask, onNews } from "./connection.js";
 import { change, run, state } from "./state.js";
 import { tell as tellRecorded } from "./steer.js";
 import { fill, showFound } from "./tables.js";
-import { duration } from "./units.js";
+import { cut, duration } from "./units.js";
 import { offer } from "./whatif.js";
 
 let number = null;
@@ -28,7 +28,7 @@ function tell(news) {
     ["Ranks", (row) => row.ranks],
     ["In", (row) => `${row.call} ${row.place}`],
     ["For rank", (row) => row.waits_for ?? "", true],
-  ], news.calls);
+  ], news.calls, null, cut(news.calls.length, news.calls_in_all, "rows", "These last longest."));
   tellRecorded(news);
 }
 

@@ -3,6 +3,7 @@
 import { ask } from "./connection.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
+import { more } from "./tables.js";
 import { bytes, duration } from "./units.js";
 
 const SIZE = 420;
@@ -87,12 +88,11 @@ function choose(answer, row, column) {
 }
 
 /** Offers the communicators and windows that there are. */
-function offer(listed) {
+function offer(listed, areMore) {
   const known = listed.some(([id]) => id === state.group) || state.group === "" ? [] : [[state.group, `#${state.group}`]];
   const options = [["", "all communicators"], ...listed, ...known];
-  if (element("group").options.length !== options.length) {
-    element("group").replaceChildren(...options.map(([id, label]) => new Option(label, id)));
-  }
+  const made = [...options.map(([id, label]) => new Option(label, id)), ...(areMore ? [more(listed.length)] : [])];
+  if (element("group").options.length !== made.length) element("group").replaceChildren(...made);
   element("group").value = state.group;
 }
 
@@ -115,7 +115,7 @@ export async function show() {
   const answer = await ask(question);
   if (answer === null) return;
   asked = key;
-  offer(answer.communicators);
+  offer(answer.communicators, answer.more_communicators);
   draw(answer);
 }
 

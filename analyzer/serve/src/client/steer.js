@@ -1,6 +1,7 @@
 // What is recorded of a program that runs: what is wanted by now, and a form where the server allows to change it.
 
 import { fill } from "./tables.js";
+import { cut } from "./units.js";
 
 const form = document.getElementById("steer");
 const said = document.getElementById("steered");
@@ -14,7 +15,7 @@ export function tell(news) {
     ["Ranks", (row) => row.ranks],
     ["Recorded", (row) => row.wish],
     ["Not heard yet by", (row) => row.unheard],
-  ], news.wanted);
+  ], news.wanted, null, cut(news.wanted.length, news.wanted_in_all, "rows", "laggard steer has all."));
 }
 
 /** Ranges of ranks, of a text as 0-3,8. */

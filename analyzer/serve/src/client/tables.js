@@ -1,11 +1,11 @@
 // Tables: findings and root causes, what is selected, and one call.
 
-import { chain, follow, forget } from "./chain.js";
+import { MOST, chain, follow, forget } from "./chain.js";
 import { ask } from "./connection.js";
 import { LANES, draw } from "./line.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
-import { amount, bytes, duration, moment } from "./units.js";
+import { amount, bytes, cut, duration, moment } from "./units.js";
 
 function cell(kind, text, isNumber = false) {
   const made = document.createElement(kind);
@@ -14,8 +14,15 @@ function cell(kind, text, isNumber = false) {
   return made;
 }
 
-/** Fills a table. Rows are objects; with `go`, one leads where it says. */
-export function fill(id, columns, rows, go = null) {
+/** The end of choices of which only the largest are offered. */
+export function more(count) {
+  const made = new Option(`only the ${count} largest are listed`, "");
+  made.disabled = true;
+  return made;
+}
+
+/** Fills a table. Rows are objects; with `go`, one leads where it says. `note` is what `cut` says. */
+export function fill(id, columns, rows, go = null, note = "") {
   keep(id, rows);
   const head = document.createElement("tr");
   head.append(...columns.map(([title, , isNumber]) => cell("th", title, isNumber)));
@@ -29,7 +36,7 @@ export function fill(id, columns, rows, go = null) {
     }
     return made;
   });
-  document.getElementById(id).replaceChildren(head, ...body);
+  document.getElementById(id).replaceChildren(...(note === "" ? [] : [cell("caption", note)]), head, ...body);
 }
 
 const percent = (of) => `${Number(of.toPrecision(2))} %`;
@@ -43,6 +50,7 @@ function around(location) {
 
 /** Findings and root causes of the report. */
 export function showFound(overview) {
+  const { findings, findings_in_report: ofFindings, root_causes: roots, root_causes_in_report: ofRoots } = overview;
   fill("findings", [
     ["Time lost", (row) => duration(row.severity_s), true],
     ["Share", (row) => percent(row.percent), true],
@@ -51,7 +59,7 @@ export function showFound(overview) {
     ["Ranks", (row) => row.ranks],
     ["Late", (row) => row.late_rank === null ? "" : `rank ${row.late_rank}${row.because ? `: ${row.because}` : ""}`],
     ["Started by", (row) => row.root_causes.join(", ")],
-  ], overview.findings, (row) => {
+  ], findings, (row) => {
     if (row.worst === null) return;
     const long = Math.max(row.worst.end_s - row.worst.start_s, 1e-6);
     change({
@@ -61,17 +69,17 @@ export function showFound(overview) {
       ...(row.node === null ? {} : { node: row.node }),
       call: null,
     });
-  });
+  }, cut(findings.length, ofFindings, "findings", `laggard show --top ${ofFindings} and report.json have all.`));
   fill("roots", [
     ["Waiting", (row) => duration(row.severity_s), true],
     ["Share", (row) => percent(row.percent), true],
     ["", (row) => row.id],
     ["What", (row) => row.what],
-  ], overview.root_causes, (row) => change({
+  ], roots, (row) => change({
     ...(row.location === null ? {} : around(row.location)),
     ...(row.node === null ? {} : { node: row.node }),
     call: null,
-  }));
+  }), cut(roots.length, ofRoots, "root causes", "report.json has all."));
 }
 
 /** Sums of what is selected. */
@@ -101,7 +109,8 @@ export async function showSelection() {
     ["Time", (row) => duration(row.time_s), true],
     ["Waiting", (row) => (row.waiting_s === null ? "" : duration(row.waiting_s)), true],
     ["Bytes", (row) => bytes(row.bytes), true],
-  ], answer.profile);
+  ], answer.profile, null,
+  cut(answer.profile.length, answer.profile_rows, "rows, those with most time", "Choose less, or calls by their names."));
   // Columns are named as in files: from, until, how many, and their sum.
   const histogram = (id, rows, unit, names, titles, what) => {
     const most = Math.max(...rows.map(([, , count]) => count), 1);
@@ -129,7 +138,7 @@ export async function showSelection() {
   ], answer.waits, (row) => {
     const long = Math.max(row.lost_s, 1e-6);
     change({ from: row.since_s - long, until: row.since_s + 2 * long, ...around(row.location) });
-  });
+  }, cut(answer.waits.length, answer.waits_in_sight, "waits, the longest", "Choose less to see others."));
 }
 
 /** Changes of what is recorded, in what is looked at. */
@@ -143,7 +152,8 @@ export async function showChanges() {
     ["When", (row) => moment(row.at_s, length), true],
     ["Rank", (row) => String(row.rank), true],
     ["Recorded from then on", (row) => row.change],
-  ], answer.changes, (row) => change({ from: row.at_s - length / 20, until: row.at_s + length / 20, ...around(row.location) }));
+  ], answer.changes, (row) => change({ from: row.at_s - length / 20, until: row.at_s + length / 20, ...around(row.location) }),
+  cut(answer.changes.length, answer.count, "changes, the first", "Choose less to see others."));
 }
 
 /** All about the chosen call. */
@@ -180,7 +190,8 @@ export async function showCall() {
     ]),
   ];
   if (steps.length > 1) {
-    rows.push(["Meanwhile", `rank ${steps.map((one) => one.rank).join(" waited for rank ")}`]);
+    const goesOn = steps.length === MOST ? ", and so on" : "";
+    rows.push(["Meanwhile", `rank ${steps.map((one) => one.rank).join(" waited for rank ")}${goesOn}`]);
   }
   const roots = (longest?.started_by ?? []).map(([id, share]) => `${id} (${percent(100 * share)})`);
   if (roots.length > 0) rows.push(["Such waits start with", roots.join(", ")]);

@@ -3,6 +3,7 @@
 import { ask } from "./connection.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
+import { more } from "./tables.js";
 import { amount, colourOf } from "./units.js";
 
 const WIDE = 760;
@@ -126,7 +127,8 @@ export async function show() {
     answer = await ask({ ...question, communicator: all[0].id });
     if (answer === null) return;
   }
-  select.replaceChildren(...all.map((one) => new Option(nameOf(one), one.id)));
+  const rest = answer.more_communicators ? [more(all.length)] : [];
+  select.replaceChildren(...all.map((one) => new Option(nameOf(one), one.id)), ...rest);
   select.value = known ? state.topology : all[0]?.id ?? "";
   const metrics = answer.metrics.map(([id, name]) => new Option(name, id));
   placed.replaceChildren(new Option(`as above: ${state.metric}`, ""), ...metrics);

@@ -5,7 +5,7 @@ import { ask } from "./connection.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
 import { fill } from "./tables.js";
-import { bytes, duration } from "./units.js";
+import { bytes, cut, duration } from "./units.js";
 
 /** Pixels from nothing to the most of a rank. */
 const SPREAD = 200;
@@ -89,7 +89,7 @@ function draw() {
     }
     if (row.at === shown.node) draw();
     else change({ node: row.at });
-  });
+  }, cut(shown.nodes.length, shown.nodes_in_report, "places, those with most of it", "report.json has all."));
   [...element("tree").rows].slice(1).forEach((line, at) => {
     line.classList.toggle("chosen", rows[at].at === shown.node);
     line.classList.toggle("found", isFound(rows[at]));

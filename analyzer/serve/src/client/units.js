@@ -45,3 +45,8 @@ export function colourOf({ metric, unit }, { kinds }) {
   if (unit === "s") return "waiting";
   return metric.startsWith("counter:") ? "computation" : "communication";
 }
+
+/** What a list says that is cut: how much of all it has, and where the rest is. Nothing if it has all. */
+export function cut(told, all, what, rest) {
+  return told < all ? `${told} of ${all} ${what}. ${rest}` : "";
+}

@@ -2,7 +2,7 @@
 
 import { ask } from "./connection.js";
 import { change, run, state } from "./state.js";
-import { duration } from "./units.js";
+import { cut, duration } from "./units.js";
 
 /** Root causes with a slider, the largest first. */
 const MOST = 10;
@@ -30,7 +30,10 @@ export function offer(overview) {
   const causes = overview.root_causes.map((row, at) => ({ ...row, number: String(at + 1) }));
   const told = causes.filter((row) => row.can_go).slice(0, MOST);
   const labels = told.map((row) => slider(row.number, `${row.id}: ${row.what}`));
-  element("mends").replaceChildren(...labels, slider("network", "Transfers take less time, down to none"));
+  const note = document.createElement("p");
+  const rest = "laggard what-if --without-cause has the others.";
+  note.textContent = cut(told.length, overview.root_causes_that_can_go, "root causes have a slider", rest);
+  element("mends").replaceChildren(...labels, slider("network", "Transfers take less time, down to none"), note);
   element("mends").hidden = element("unmend").hidden = refused !== null;
   asked = "";
 }

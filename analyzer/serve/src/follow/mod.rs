@@ -176,16 +176,22 @@ impl Follow {
                 }
                 // Without a control block there is nothing to tell of it.
                 let _ = wanted.read(&self.trace);
+                let (mut wanted, mut calls) = (wanted.rows(&sum.steered), sum.seen.calls());
+                let (wanted_in_all, calls_in_all) = (wanted.len(), calls.len());
+                wanted.truncate(now::ROWS);
+                calls.truncate(now::ROWS);
                 let news = News {
                     steers: self.steers,
-                    wanted: wanted.rows(&sum.steered),
+                    wanted,
+                    wanted_in_all,
                     number,
                     runs: true,
                     end_s: seconds(share.events()),
                     locations: share.locations(),
                     text,
                     hangs: hangs.clone(),
-                    calls: sum.seen.calls(),
+                    calls,
+                    calls_in_all,
                 };
                 shares.tell(news);
             }
@@ -307,7 +313,11 @@ fn hangs(share: &Share) -> Vec<String> {
         return Vec::new();
     };
     let rows = report.anomalies.iter().filter(|row| row.id == "deadlock");
-    rows.map(|row| row.detail.clone()).take(now::ROWS).collect()
+    let mut rows: Vec<String> = rows.map(|row| row.detail.clone()).collect();
+    let others = rows.len().saturating_sub(now::ROWS);
+    rows.truncate(now::ROWS);
+    rows.extend((others > 0).then(|| format!("{others} more")));
+    rows
 }
 
 /// What this agent knows of its own locations.

@@ -91,7 +91,6 @@ impl Seen {
     pub fn calls(&self) -> Vec<Call> {
         let mut calls: Vec<_> = self.calls.iter().collect();
         calls.sort_by_key(|(_, (_, ms))| std::cmp::Reverse(*ms));
-        let rows = calls.into_iter().take(ROWS);
         let row = |((call, place, peer), (ranks, ms)): (&(u16, String, i32), &(Vec<u32>, u64))| {
             let ranks: RankSet = ranks.iter().copied().collect();
             Call {
@@ -102,6 +101,6 @@ impl Seen {
                 for_s: *ms as f64 / 1e3,
             }
         };
-        rows.map(row).collect()
+        calls.into_iter().map(row).collect()
     }
 }

@@ -87,9 +87,12 @@ fn started_by(report: &Report, call: &Value, wait: &Value) -> Value {
     };
     // One line may have several findings, with other callers.
     let found = report.bottlenecks.iter().find(is_it);
-    let roots = found.into_iter().flat_map(|found| &found.root_causes);
-    let roots = roots.map(|root| json!([root.id, root.share]));
-    roots.take(ROOTS).collect()
+    let all = found.map_or(&[][..], |found| &found.root_causes[..]);
+    let (told, others) = all.split_at(all.len().min(ROOTS));
+    let told = told.iter().map(|root| json!([root.id, root.share]));
+    let share: f64 = others.iter().map(|root| root.share).sum();
+    let others = (!others.is_empty()).then(|| json!([format!("{} more", others.len()), share]));
+    told.chain(others).collect()
 }
 
 fn told(share: &Share, at: usize, call: &Operation) -> Value {
@@ -98,12 +101,11 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         share.placed(at),
         &events.call_paths[call.call_path as usize].place,
     );
-    let frames: Vec<String> = path
-        .callpath
-        .iter()
-        .take(FRAMES)
-        .map(|one| short(one))
-        .collect();
+    let frames = path.callpath.iter().take(FRAMES);
+    let mut frames: Vec<String> = frames.map(|one| short(one)).collect();
+    if path.callpath.len() > FRAMES {
+        frames.push(format!("{} more", path.callpath.len() - FRAMES));
+    }
     let index = share.index_of(at);
     let waits = index.waits((call.enter, call.leave));
     let waits = waits.filter(|wait| wait.enter == call.enter).map(waited);

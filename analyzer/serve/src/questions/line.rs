@@ -48,9 +48,11 @@ pub struct Line {
 pub struct Lane {
     calls: Option<Vec<Told>>,
     parts: Vec<Times>,
+    /// The longest ones.
     waits: Vec<Waited>,
-    /// When, and where the thread was then.
-    samples: Vec<(i64, String)>,
+    waits_in_sight: usize,
+    /// When, and where the thread was then. None if there are too many.
+    samples: Option<Vec<(i64, String)>>,
 }
 
 impl Filter for Lane {
@@ -90,6 +92,7 @@ impl Line {
     ) -> Result<Lane, Stopped> {
         let index = share.index_of(at);
         let mut waits: Vec<&KeptWait> = index.waits(stretch).collect();
+        let waits_in_sight = waits.len();
         waits.sort_unstable_by_key(|wait| (-wait.lost, wait.since));
         waits.truncate(WAITS / locations);
         let waits = waits.into_iter().map(|wait| Waited {
@@ -123,6 +126,7 @@ impl Line {
                     calls: Some(told),
                     parts: Vec::new(),
                     waits,
+                    waits_in_sight,
                     samples: samples(share, at, (stretch, SAMPLES / locations), stop)?,
                 });
             }
@@ -132,7 +136,8 @@ impl Line {
             calls: None,
             parts: times(share, at, &borders(stretch, width), locations, stop)?,
             waits,
-            samples: Vec::new(),
+            waits_in_sight,
+            samples: Some(Vec::new()),
         })
     }
 }
@@ -144,7 +149,7 @@ fn samples(
     at: usize,
     ((from, until), most): ((i64, i64), usize),
     stop: &Stop,
-) -> Result<Vec<(i64, String)>, Stopped> {
+) -> Result<Option<Vec<(i64, String)>>, Stopped> {
     let mut found = Vec::new();
     read(share, at, from, stop, |call| {
         let taken = share.samples(at, call);
@@ -156,14 +161,12 @@ fn samples(
         }
     })?;
     if found.len() > most {
-        found.clear();
+        return Ok(None);
     }
     found.sort_by_key(|(_, time)| *time);
     let place = |path: u32| cut(&share.events().call_paths[path as usize].short(), SAMPLED);
-    Ok(found
-        .into_iter()
-        .map(|(path, time)| (time, place(path)))
-        .collect())
+    let found = found.into_iter().map(|(path, time)| (time, place(path)));
+    Ok(Some(found.collect()))
 }
 
 /// The name of a call; a change of the recording says what it is.
@@ -221,10 +224,12 @@ impl Asked for Line {
                 ])
             });
             let waits: Vec<Value> = waits.collect();
-            let samples = lane.samples.iter();
-            let samples =
-                samples.map(|(time, place)| json!([time - stretch.0, texts.number(place)]));
-            let samples: Vec<Value> = samples.collect();
+            let samples = lane.samples.map(|samples| {
+                let samples = samples.iter();
+                let samples =
+                    samples.map(|(time, place)| json!([time - stretch.0, texts.number(place)]));
+                samples.collect::<Vec<Value>>()
+            });
             let borders = borders(stretch, lane.parts.len());
             let shares = lane
                 .parts
@@ -244,6 +249,7 @@ impl Asked for Line {
                 "calls": calls,
                 "parts": parts,
                 "waits": waits,
+                "waits_in_sight": lane.waits_in_sight,
                 "samples": samples,
             }))
         });

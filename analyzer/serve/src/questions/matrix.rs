@@ -243,7 +243,8 @@ impl Filter for Sums {
         Filter::merge(&mut self.cells, other.cells);
         self.partly.merge(other.partly);
         Filter::merge(&mut self.listed, other.listed);
-        while self.listed.len() > LISTED {
+        // One more says that there are more.
+        while self.listed.len() > LISTED + 1 {
             self.listed.pop_last();
         }
     }
@@ -310,19 +311,19 @@ impl Asked for Matrix {
         if !["messages", "bytes", "waiting"].contains(&&*self.metric) {
             bail!("metric is one of messages, bytes, waiting");
         }
-        let listed = part
-            .listed
-            .iter()
-            .map(|((_, id), Label(name))| match &name[..] {
-                "" => json!([format!("{id:x}"), format!("#{id:x}")]),
-                name => json!([format!("{id:x}"), short(name)]),
-            });
+        let are_more = part.listed.len() > LISTED;
+        let listed = part.listed.iter().take(LISTED);
+        let listed = listed.map(|((_, id), Label(name))| match &name[..] {
+            "" => json!([format!("{id:x}"), format!("#{id:x}")]),
+            name => json!([format!("{id:x}"), short(name)]),
+        });
         let listed: Value = listed.collect();
         let mut answer = match self.selected() {
             Some(_) => self.of_selection(share, part, &self.lines(share, 1)?)?,
             None => self.of_run(share)?,
         };
         answer["communicators"] = listed;
+        answer["more_communicators"] = are_more.into();
         Ok(answer)
     }
 }

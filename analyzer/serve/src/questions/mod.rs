@@ -216,9 +216,16 @@ fn missing(share: &Share, missing: &[Missing]) -> Value {
             Why::Behind => "cannot be reached: the agent before it does not answer",
             Why::Failed(why) => why,
         };
-        whys.entry(short(why)).or_default().push(one.agent);
+        let why = short(why);
+        let is_told = whys.len() < ROWS || whys.contains_key(&why);
+        let why = if is_told {
+            why
+        } else {
+            "fails for another reason".to_owned()
+        };
+        whys.entry(why).or_default().push(one.agent);
     }
-    let rows = whys.into_iter().take(ROWS).map(|(why, agents)| {
+    let rows = whys.into_iter().map(|(why, agents)| {
         let held = |placed: &&Placed| agents.contains(&(placed.agent as usize));
         let ranks = share.events().placed.iter().filter(held);
         json!({

@@ -15,6 +15,8 @@ use crate::spending::NAMES;
 
 /// Rows of each table.
 const ROWS: usize = 50;
+/// Root causes that are named for a finding.
+const ROOTS: usize = 3;
 
 /// Asks for it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,6 +35,11 @@ impl Asked for Overview {
         let location = |rank: u32| share.of_ranks(rank, rank).0;
         let findings = report.bottlenecks.iter().take(ROWS).map(|found| {
             let worst = found.worst_instance.as_ref();
+            let started_by = found.root_causes.iter().map(|one| one.id.clone());
+            let mut started_by: Vec<String> = started_by.take(ROOTS).collect();
+            if found.root_causes.len() > ROOTS {
+                started_by.push(format!("{} more", found.root_causes.len() - ROOTS));
+            }
             json!({
                 "id": found.id,
                 "name": found.name,
@@ -48,7 +55,7 @@ impl Asked for Overview {
                 "worst": worst.map(|one| json!({
                     "location": location(one.rank), "start_s": one.start_s, "end_s": one.end_s,
                 })),
-                "root_causes": found.root_causes.iter().take(3).map(|one| &one.id).collect::<Vec<_>>(),
+                "root_causes": started_by,
             })
         });
         let roots = report.root_causes.iter().flatten().take(ROWS).map(|root| {
@@ -64,6 +71,10 @@ impl Asked for Overview {
                 "gain_s": root.gain_s,
             })
         });
+        let all_roots = report.root_causes.as_deref().unwrap_or_default();
+        let can_go = all_roots
+            .iter()
+            .filter(|root| laggard_whatif::can_be_told(root));
         let run = &report.run;
         let patterns = report
             .metrics
@@ -86,7 +97,8 @@ impl Asked for Overview {
             "findings_in_report": report.bottlenecks.len(),
             "root_causes": roots.collect::<Vec<_>>(),
             "no_what_if": what_if::refused(share),
-            "root_causes_in_report": report.root_causes.as_ref().map(Vec::len),
+            "root_causes_in_report": all_roots.len(),
+            "root_causes_that_can_go": can_go.count(),
         }))
     }
 }

@@ -56,6 +56,8 @@ pub struct Sums {
     sizes: Histogram,
     /// The longest waits: time lost, location, since, pattern, late rank.
     waits: Vec<(Reverse<i64>, u32, i64, u32, u32)>,
+    /// Waits that these are the longest of.
+    waits_in_sight: u64,
 }
 
 /// What calls of one name at one place add up to. ns
@@ -84,6 +86,11 @@ impl Sums {
         let of = self.profile.entry((calls::name(call).to_owned(), place));
         of.or_default().merge(sum);
     }
+
+    fn keep_longest_waits(&mut self) {
+        self.waits.sort_unstable();
+        self.waits.truncate(ROWS);
+    }
 }
 
 impl Filter for Sums {
@@ -97,8 +104,8 @@ impl Filter for Sums {
         self.durations.merge(other.durations);
         self.sizes.merge(other.sizes);
         self.waits.extend(other.waits);
-        self.waits.sort_unstable();
-        self.waits.truncate(ROWS);
+        self.waits_in_sight += other.waits_in_sight;
+        self.keep_longest_waits();
     }
 }
 
@@ -122,10 +129,6 @@ impl Selection {
                 wait.late_rank,
             )
         };
-        let longest = |waits: &mut Vec<_>| {
-            waits.sort_unstable();
-            waits.truncate(ROWS);
-        };
         if !is_exact(share, at, stretch, among) {
             let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
             sums.times = times.first().copied().unwrap_or_default();
@@ -138,7 +141,8 @@ impl Selection {
             }
             if self.functions.is_empty() {
                 sums.waits = index.waits(stretch).map(row).collect();
-                longest(&mut sums.waits);
+                sums.waits_in_sight = sums.waits.len() as u64;
+                sums.keep_longest_waits();
             }
             return Ok(sums);
         }
@@ -189,7 +193,8 @@ impl Selection {
             sum.merge(row_of);
         })?;
         sums.times = times.first().copied().unwrap_or_default();
-        longest(&mut sums.waits);
+        sums.waits_in_sight = sums.waits.len() as u64;
+        sums.keep_longest_waits();
         for (site, sum) in of {
             sum.into_iter().for_each(|sum| sums.take(share, site, sum));
         }
@@ -285,6 +290,7 @@ impl Asked for Selection {
             "profile": profile.collect::<Vec<_>>(),
             "profile_rows": rows,
             "waits": waits.collect::<Result<Vec<_>>>()?,
+            "waits_in_sight": sums.waits_in_sight,
             "durations_s": told(&sums.durations, 1e9),
             "sizes": told(&sums.sizes, 1.0),
         }))

@@ -83,7 +83,8 @@ impl Filter for Grids {
                 known.name = shape.name;
             }
         }
-        while self.listed.len() > LISTED {
+        // One more says that there are more.
+        while self.listed.len() > LISTED + 1 {
             self.listed.pop_last();
         }
         Filter::merge(&mut self.places, other.places);
@@ -237,7 +238,8 @@ impl Asked for Topology {
             let all = shape.dimensions.iter();
             all.map(|one| json!([one.0, one.1])).collect()
         };
-        let listed = found.listed.iter().map(|((size, id), shape)| {
+        let listed = found.listed.iter().take(LISTED);
+        let listed = listed.map(|((size, id), shape)| {
             json!({
                 "id": format!("{id:x}"), "name": short(&shape.name), "ranks": size.0,
                 "dimensions": dimensions(shape),
@@ -267,6 +269,7 @@ impl Asked for Topology {
             "unit": metric.unit(),
             "metrics": Metric::all(share, patterns),
             "communicators": listed.collect::<Vec<_>>(),
+            "more_communicators": found.listed.len() > LISTED,
             "shape": shape,
             "places": places.collect::<Vec<_>>(),
             "total": metric.told(total),
