@@ -198,6 +198,46 @@ fn messages_have_sizes_and_communicators() {
     assert_eq!(some["sizes"][0][2], 40);
 }
 
+/// Of many hosts successive ones share rows and columns; all cells together are the whole.
+#[test]
+fn many_hosts_share_rows() {
+    const HOSTS: u32 = 130;
+    let trace = tempfile::tempdir().unwrap();
+    for rank in 0..HOSTS {
+        let name = format!("n{rank:03}");
+        let names = ["app.c", "work", "./app", &name];
+        let mut calls = Calls::elsewhere(rank, 0, HOSTS, names, (100 + u64::from(rank), 0));
+        calls.call(1, init(), 0, 10 * US);
+        let (next, before) = ((rank + 1) % HOSTS, (rank + HOSTS - 1) % HOSTS);
+        calls.send(10, next as i32, 5, 20 * US, 21 * US);
+        calls.recv(20, before as i32, 5, 30 * US, 31 * US);
+        calls.call(40, finalize(), 40 * US, 41 * US);
+        calls.write(trace.path());
+    }
+    let share = share(trace.path());
+    for selection in [json!(null), json!({})] {
+        let matrix = of(
+            &share,
+            json!({"ask": "matrix", "metric": "messages", "hosts": true, "selection": selection}),
+        );
+        let hosts = matrix["hosts"].as_array().unwrap();
+        assert_eq!((hosts.len(), &matrix["hosts_per_row"]), (44, &json!(3)));
+        assert_eq!(
+            (&hosts[0], &hosts[43]),
+            (&json!("n000–n002"), &json!("n129"))
+        );
+        let cells = matrix["cells"].as_array().unwrap();
+        // Of three hosts two send within their row.
+        assert_eq!(cells[..2], [json!([0, 0, 2.0]), json!([0, 1, 1.0])]);
+        let sum: f64 = cells.iter().map(|cell| cell[2].as_f64().unwrap()).sum();
+        assert_eq!(sum, f64::from(HOSTS));
+        assert_eq!(
+            (&matrix["whole"], &matrix["exact"]),
+            (&json!(sum), &json!(true))
+        );
+    }
+}
+
 /// Of many ranks with few calls each all calls are read, though an index stands for many of each.
 #[test]
 fn few_calls_of_many_ranks_are_read() {

@@ -65,7 +65,8 @@ function draw(answer) {
   svg.replaceChildren(...parts);
   svg.dataset.whole = String(answer.whole);
   svg.dataset.cells = String(answer.cells.length);
-  const sum = `${value(state.matrix, answer.whole)} in sight`;
+  const shared = answer.hosts_per_row > 1 ? `. ${answer.hosts_per_row} successive hosts share a row` : "";
+  const sum = `${value(state.matrix, answer.whole)} in sight${shared}`;
   const why = state.of === "run" && state.group === ""
     ? "Ranks that share a cell count for one host."
     : "Not all is known of so much: choose less.";

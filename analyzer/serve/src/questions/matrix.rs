@@ -62,7 +62,8 @@ pub struct Selected {
 struct Lines {
     rows: (Range<u32>, u32),
     columns: (Range<u32>, u32),
-    by_host: bool,
+    /// If rows and columns are hosts: how many successive ones share one.
+    hosts: Option<u32>,
 }
 
 impl Lines {
@@ -78,9 +79,9 @@ impl Lines {
             let at = placed.partition_point(|one| one.rank < rank);
             placed.get(at).map_or(0, |placed| placed.host)
         };
-        Some(match self.by_host {
-            true => (host_of(from), host_of(to)),
-            false => ((from - rows.start) / row, (to - columns.start) / column),
+        Some(match self.hosts {
+            Some(hosts) => (host_of(from) / hosts, host_of(to) / hosts),
+            None => ((from - rows.start) / row, (to - columns.start) / column),
         })
     }
 }
@@ -105,10 +106,11 @@ fn lines(
 impl Matrix {
     fn lines(&self, share: &Share, ranks_per_cell: u32) -> Result<Lines> {
         let ranks = (share.events().ranks(), ranks_per_cell);
+        let hosts = share.events().hosts().len().max(1) as u32;
         Ok(Lines {
             rows: lines(self.from, self.from_last, ranks)?,
             columns: lines(self.to, self.to_last, ranks)?,
-            by_host: self.hosts,
+            hosts: self.hosts.then(|| hosts.div_ceil(LINES)),
         })
     }
 
@@ -197,17 +199,23 @@ impl Matrix {
                 .map(|(first, last)| share.of_ranks(first, last))
                 .collect()
         };
-        let hosts = share.events().hosts();
-        let names = hosts.iter().take(LINES as usize).map(|name| short(name));
-        let sums = sums.filter(|((from, to), sum)| *sum > 0.0 && *from < LINES && *to < LINES);
+        let hosts = lines.hosts.map(|each| {
+            let classes = share.events().hosts().chunks(each as usize);
+            let names = classes.map(|class| match class {
+                [first, .., last] => format!("{}–{}", short(first), short(last)),
+                one => short(&one.concat()),
+            });
+            names.collect::<Vec<_>>()
+        });
+        let sums = sums.filter(|(_, sum)| *sum > 0.0);
         json!({
             "metric": self.metric,
             "rows": labels(&lines.rows),
             "columns": labels(&lines.columns),
             "row_locations": locations(labels(&lines.rows)),
             "column_locations": locations(labels(&lines.columns)),
-            "hosts": self.hosts.then(|| names.collect::<Vec<_>>()),
-            "hosts_in_run": hosts.len(),
+            "hosts": hosts,
+            "hosts_per_row": lines.hosts,
             "exact": exact,
             "cells": sums.map(|((from, to), sum)| json!([from, to, sum])).collect::<Vec<_>>(),
             "whole": whole,
