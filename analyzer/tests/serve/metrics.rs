@@ -351,6 +351,15 @@ fn threads_are_below_their_ranks() {
     let tree = of(&share, json!({"ask": "tree", "metric": "time", "node": 0}));
     let system = tree["system"].as_array().unwrap();
     assert_eq!((system.len(), &system[1]["first"]), (33, &json!(2)));
+    // Extremes are of single ranks: the last one has most, more than the mean of it and the one before.
+    let spread = &tree["spread"];
+    let means = system.iter().map(|row| row["mean"].as_f64().unwrap());
+    assert_eq!(
+        (&tree["ranks_per_class"], &spread[3]),
+        (&json!(2), &json!(65))
+    );
+    assert!(spread[2].as_f64() > means.clone().reduce(f64::max));
+    assert!(spread[0].as_f64() < means.reduce(f64::min));
     let threads = system[1]["threads"].as_array().unwrap();
     assert_eq!(threads.len(), 9);
     // The last row has one thread of either rank.

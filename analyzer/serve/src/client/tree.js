@@ -149,9 +149,13 @@ function violin(sorted, range, x, middle, half) {
   return `M${[...side(1), ...side(-1).reverse()].join("L")}Z`;
 }
 
-/** How the amount of the chosen node is spread over ranks: a mark for each, and a violin and a box of all. */
+/**
+ * How the amount of the chosen node is spread over ranks: a mark for each, and a violin and a box of all. Of many
+ * ranks these are of means of successive ones; least and most are of a single rank.
+ */
 function drawSpread() {
   const svg = element("spread");
+  const each = shown.ranks_per_class;
   const sorted = shown.system.map((row) => row.mean).sort((a, b) => a - b);
   element("spreads").hidden = sorted.length < 2;
   if (sorted.length < 2) return;
@@ -161,7 +165,8 @@ function drawSpread() {
     const low = Math.floor(at);
     return sorted[low] + (at - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
   };
-  const [least, lower, median, upper, most] = [0, 0.25, 0.5, 0.75, 1].map(quantile);
+  const [lower, median, upper] = [0.25, 0.5, 0.75].map(quantile);
+  const [least, middle, most, rank] = shown.spread;
   const x = (value) => 6 + (most > 0 ? (value / most) * (SPREAD - 12) : 0);
   const made = (name, attributes) => {
     const one = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -173,7 +178,11 @@ function drawSpread() {
   svg.setAttribute("height", 34);
   const title = made("title", {});
   const tell = (value) => amount(value, shown.unit, most);
-  title.textContent = `Of a rank: least ${tell(least)}, a quarter up to ${tell(lower)}, half up to ${tell(median)}, three quarters up to ${tell(upper)}, most ${tell(most)}`;
+  const quarters = `a quarter up to ${tell(lower)}, half up to ${tell(median)}, three quarters up to ${tell(upper)}`;
+  title.textContent = each === 1
+    ? `Of a rank: least ${tell(least)}, ${quarters}, most ${tell(most)} (rank ${rank})`
+    : `Of a rank: least ${tell(least)}, half up to ${tell(middle)}, most ${tell(most)} (rank ${rank}). ` +
+      `Box and violin are of means of ${each} successive ranks: ${quarters}`;
   svg.replaceChildren(
     title,
     made("path", { d: violin(sorted, upper - lower, x, 12, 11), class: "sends", "fill-opacity": "0.25" }),
@@ -182,7 +191,11 @@ function drawSpread() {
     made("rect", { x: x(median) - 1, y: 2, width: 2, height: 20, class: "sends" }),
     ...shown.system.map(({ mean }) => made("circle", { cx: x(mean), cy: 28, r: 3, class: "waits", "fill-opacity": "0.5" })),
   );
-  keep("spread", [{ metric: shown.metric, node: shown.node, min: least, quarter: lower, median, three_quarters: upper, max: most }]);
+  Object.assign(svg.dataset, { least: String(least), most: String(most) });
+  keep("spread", [{
+    metric: shown.metric, node: shown.node, min: least, quarter: lower, median: middle, three_quarters: upper, max: most,
+    max_rank: rank, ranks_per_class: each,
+  }]);
 }
 
 /** Opens the way down along which most of the amount is. */

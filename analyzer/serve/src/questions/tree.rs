@@ -103,6 +103,8 @@ impl Asked for Tree {
             .get(self.node.unwrap_or(0))
             .context("no such node")?;
         let spread = amount(chosen).and_then(|amount| amount.ranks);
+        let extremes = spread.as_ref();
+        let extremes = extremes.map(|one| json!([one.min, one.median, one.max, one.max_rank]));
         Ok(json!({
             "metric": name,
             "against": share.against().map(|other| short(&words::command(&other.run))),
@@ -111,6 +113,8 @@ impl Asked for Tree {
             "nodes": nodes.collect::<Vec<_>>(),
             "nodes_in_report": tree.nodes.len(),
             "node": self.node.unwrap_or(0),
+            "ranks_per_class": tree.ranks_per_class,
+            "spread": extremes,
             "system": spread.map_or_else(|| json!([]), |spread| system(share, tree, spread)),
         }))
     }
