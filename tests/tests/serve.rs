@@ -338,6 +338,52 @@ fn lists_that_are_cut_say_so() {
     served.end();
 }
 
+/// Of many ranks successive ones are told together: a cell says so, and which amounts are of single ranks.
+#[test]
+fn what_ranks_share_is_said() {
+    let mut served = Served::by("serve-shared", |bench| {
+        let report = fs::read(bench.path("trace").join("report.json")).expect("a report");
+        let mut report: Value = serde_json::from_slice(&report).expect("JSON");
+        let cell = json!({"from": 0, "to": 0, "messages": 5, "bytes": 40, "waiting_s": 0.5});
+        report["rank_matrix"] = json!({"ranks_per_cell": 2, "cells": [cell]});
+        report["call_tree"]["ranks_per_class"] = json!(2);
+        let classes = &mut report["call_tree"]["nodes"][0]["time_s"]["ranks"]["classes"];
+        classes.as_array_mut().expect("classes").truncate(2);
+        let shared = bench.path("shared.json");
+        fs::write(&shared, report.to_string()).expect("a file");
+        start(bench, &["-q", "--report", shared.to_str().expect("a name")])
+    });
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    settle(&mut browser);
+    let spread = &served.report["call_tree"]["nodes"][0]["time_s"]["ranks"];
+    for (extreme, key) in [("least", "min"), ("most", "max")] {
+        let shown = format!("document.getElementById('spread').dataset.{extreme}");
+        assert_eq!(Some(number(&mut browser, &shown)), spread[key].as_f64());
+    }
+    let title = browser.value("document.querySelector('#spread title').textContent");
+    let title = title.as_str().expect("a text");
+    assert!(title.contains("means of 2 successive ranks"), "{title}");
+    let mut note = |script: &str| {
+        browser.value(&format!("(() => {{ {script} }})()"));
+        settle(&mut browser);
+        let cell = "document.querySelector('#matrix .sends')";
+        browser.value(&format!("{cell}.dispatchEvent(new MouseEvent('click'))"));
+        settle(&mut browser);
+        let note = browser.value("document.getElementById('matrix-note').textContent");
+        note.as_str().expect("a text").to_owned()
+    };
+    let pairs = "Pairs of ranks 0–1 and 0–1 share a cell of the report. They are told apart of the selection.";
+    assert_eq!(note(""), pairs);
+    let by = "const by = document.getElementById('by'); by.value = 'hosts'; by.dispatchEvent(new Event('change'));";
+    assert_eq!(
+        note(by),
+        "Cells of hosts have no parts: choose them by ranks."
+    );
+    assert!(has_hash(&mut browser, "last=1"));
+    served.end();
+}
+
 /// Waits until an expression is a number that is not 0, and returns it.
 #[track_caller]
 fn awaited(browser: &mut Browser, expression: &str) -> f64 {

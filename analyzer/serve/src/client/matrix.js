@@ -76,16 +76,28 @@ function draw(answer) {
   })));
 }
 
-/** A cell of several ranks becomes the picture; one of two ranks leads to their time line. */
+/** A cell of several ranks becomes the picture; one that has no parts leads to the time line of its ranks. */
 function choose(answer, row, column) {
-  if (answer.hosts) return;
-  const [[from, fromLast], [to, toLast]] = [answer.rows[row], answer.columns[column]];
-  if (from === fromLast && to === toLast) {
-    const [one, other] = [answer.row_locations[row], answer.column_locations[column]];
-    change({ first: Math.min(one[0], other[0]), last: Math.max(one[1], other[1]) });
+  const say = (text) => {
+    element("matrix-note").textContent = text;
+  };
+  if (answer.hosts) {
+    say("Cells of hosts have no parts: choose them by ranks.");
     return;
   }
-  change({ part: [from, fromLast, to, toLast].join("_") });
+  const [[from, fromLast], [to, toLast]] = [answer.rows[row], answer.columns[column]];
+  // Only the report has cells that several ranks share.
+  const shared = answer.ranks_per_cell ?? 1;
+  if (fromLast - from >= shared || toLast - to >= shared) {
+    change({ part: [from, fromLast, to, toLast].join("_") });
+    return;
+  }
+  const [one, other] = [answer.row_locations[row], answer.column_locations[column]];
+  change({ first: Math.min(one[0], other[0]), last: Math.max(one[1], other[1]) });
+  if (from !== fromLast || to !== toLast) {
+    const pairs = `Pairs of ranks ${ranks([from, fromLast])} and ${ranks([to, toLast])}`;
+    say(`${pairs} share a cell of the report. They are told apart of the selection.`);
+  }
 }
 
 /** Offers the communicators and windows that there are. */

@@ -358,6 +358,8 @@ impl Matrix {
         }
         // A cell of several ranks counts for the host of its first one.
         let exact = !self.hosts || matrix.ranks_per_cell <= 1;
-        Ok(self.told(share, &lines, sums.into_iter(), (whole, exact)))
+        let mut told = self.told(share, &lines, sums.into_iter(), (whole, exact));
+        told["ranks_per_cell"] = matrix.ranks_per_cell.into();
+        Ok(told)
     }
 }
