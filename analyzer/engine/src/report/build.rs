@@ -680,7 +680,9 @@ fn bottleneck(
         let share = ratio(cause.sums.severity as f64, severity as f64);
         let tells = reason.is_between || reason.late == laggard_patterns::Late::Computed;
         let finding = (pattern as u8, operation, path);
-        let of = (share, reason.is_between);
+        let computed = ratio(cause.sums.computation as f64, severity as f64);
+        let part = if reason.is_between { share } else { computed };
+        let of = (part, reason.is_between);
         let mostly = context.traced.mostly(&finding, key.rank, of);
         let because = match mostly.filter(|_| tells) {
             Some(mostly) => format!("{}, {mostly}", reason.text),

@@ -241,7 +241,7 @@ impl Traced {
     }
 
     /// Where a rank was between calls while it caused most of the `share` of a finding's time for which it was late, in
-    /// words; where it was computing, if it did something else, too.
+    /// words. If it did something else, too, the share is that in which it computed.
     pub fn mostly(
         &self,
         key: &FindingKey,
@@ -261,7 +261,8 @@ impl Traced {
             true if percent >= 50.0 => format!("mostly {stretch}"),
             true if percent >= 1.0 => format!("{percent:.0} % of it {stretch}"),
             true => return None,
-            false => format!("computing mostly {stretch}"),
+            false if percent >= 50.0 => format!("computing mostly {stretch}"),
+            false => return None,
         })
     }
 

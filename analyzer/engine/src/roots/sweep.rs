@@ -15,8 +15,7 @@ use crate::roots::sums::Victim;
 use crate::roots::teams::Teams;
 use crate::roots::telling::{Exchanged, Team, teams};
 use crate::roots::walk::{Late, Walker, births};
-use crate::roots::{Search, beside, lanes};
-use crate::roots::{comparable, comparing};
+use crate::roots::{Search, beside, comparable, comparing, lanes};
 use crate::wire::links::{Kept, Link};
 
 /// The search under way.
