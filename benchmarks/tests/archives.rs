@@ -112,9 +112,15 @@ fn root_causes_need_room() {
     generate(&settings, trace).unwrap();
     let laggard = process::built("laggard", "LAGGARD_BIN").unwrap();
     let mut whole = analyze(&mut Command::new(&laggard), trace);
-    // Links to root causes, and the hints that follow from them or promise what a replay gains.
+    // Links to root causes, hints that follow from them or promise what a replay gains, and
+    // between which calls a rank computed.
     for found in &mut whole.bottlenecks {
         (found.root_causes, found.hints, found.advice) = Default::default();
+        for cause in &mut found.causes {
+            if let Some((said, _)) = cause.because.split_once(" before the send, ") {
+                cause.because = format!("{said} before the send");
+            }
+        }
     }
     let roots = whole.root_causes.take();
     assert!(roots.is_some_and(|roots| !roots.is_empty()));
