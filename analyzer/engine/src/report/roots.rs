@@ -37,6 +37,8 @@ const VICTIMS: usize = 8;
 
 /// Smallest share of a finding's waits, or of what was computed longer, that is listed.
 const LEAST_SHARE: f64 = 0.05;
+/// The least part of a rank's computation whose stretch a finding tells, percent: less helps nobody.
+const LEAST_TOLD: f64 = 10.0;
 
 /// The root causes, and what they are to findings.
 pub struct Traced {
@@ -240,7 +242,7 @@ impl Traced {
         is_known.then(|| (own.sum::<f64>() / share).min(1.0))
     }
 
-    /// Where a rank was between calls while it caused most of the `share` of a finding's time for which it was late, in
+    /// Where a rank was between calls while it caused the largest part of the `share` of a finding's time for which it was late, in
     /// words. If it did something else, too, the share is that in which it computed.
     pub fn mostly(
         &self,
@@ -259,7 +261,7 @@ impl Traced {
         let percent = 100.0 * own / share;
         Some(match is_between {
             true if percent >= 50.0 => format!("mostly {stretch}"),
-            true if percent >= 1.0 => format!("{percent:.0} % of it {stretch}"),
+            true if percent >= LEAST_TOLD => format!("{percent:.0} % of it {stretch}"),
             true => return None,
             false if percent >= 50.0 => format!("computing mostly {stretch}"),
             false => return None,
