@@ -12,7 +12,78 @@ const MS: u64 = 1_000_000;
 fn analyzed(calls: Vec<Calls>) -> Report {
     let mut options = AnalyzeOptions::default();
     options.settings.all = true;
-    analyze_by_agents(calls, &options, [None, Some(3), Some(5)])
+    let report = analyze_by_agents(calls, &options, [None, Some(3), Some(5)]);
+    let tree = report.call_tree.as_ref().expect("a tree");
+    parts_add_up(tree);
+    // All that a pattern charges is somewhere in the tree.
+    for (id, metric) in report
+        .metrics
+        .iter()
+        .filter(|(_, metric)| metric.total_s > 0.0)
+    {
+        let below = tree
+            .metrics
+            .iter()
+            .filter(|part| part.parent.as_ref() == Some(id));
+        let below: f64 = below.map(|part| inclusive(tree, &part.id)[0]).sum();
+        let found = inclusive(tree, id)[0] - below;
+        assert!(near(found, metric.total_s), "{id}: {found}, {metric:?}");
+    }
+    report
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 2e-9 * (1.0 + one.abs())
+}
+
+/// A part of the time, or of the time lost, by node.
+fn inclusive(tree: &CallTree, id: &str) -> Vec<f64> {
+    let mut all = vec![0.0; tree.nodes.len()];
+    for metric in tree.metrics.iter().filter(|metric| metric.id == id) {
+        for of in &metric.nodes {
+            all[of.node as usize] = of.time_s.inclusive;
+        }
+    }
+    all
+}
+
+/// At each node parts are no more than the whole. All of the time is of some kind, all of the time lost in some
+/// group, and each has a parent that comes before it.
+fn parts_add_up(tree: &CallTree) {
+    let times: Vec<f64> = tree
+        .nodes
+        .iter()
+        .map(|node| node.time_s.inclusive)
+        .collect();
+    let whole = |id: &str| match id {
+        "time" => times.clone(),
+        id => inclusive(tree, id),
+    };
+    let mut ids = vec!["time"];
+    for metric in &tree.metrics {
+        assert!(metric.parent.as_deref().is_none_or(|id| ids.contains(&id)));
+        ids.push(&metric.id);
+    }
+    for id in ids {
+        let parts = tree.metrics.iter();
+        let parts = parts.filter(|metric| metric.parent.as_deref() == Some(id));
+        let mut sums = vec![0.0; tree.nodes.len()];
+        for part in parts {
+            let part = inclusive(tree, &part.id);
+            sums.iter_mut().zip(part).for_each(|(sum, one)| *sum += one);
+        }
+        for ((sum, whole), node) in sums.iter().zip(whole(id)).zip(&tree.nodes) {
+            let is_right = match id {
+                "time" | "lost" => near(*sum, whole) || id == "lost" && *sum < whole,
+                _ => *sum < whole || near(*sum, whole),
+            };
+            assert!(is_right, "{id}: {sum} of {whole} in {node:#?}");
+        }
+    }
+    for of in tree.metrics.iter().flat_map(|metric| &metric.nodes) {
+        let spread = of.time_s.ranks.as_ref().expect("a spread");
+        assert!(spread.max <= of.time_s.inclusive && spread.max > 0.0);
+    }
 }
 
 /// The only node of a kind whose name ends so.
@@ -165,6 +236,13 @@ fn what_is_no_work_is_no_time_of_a_frame() {
     // Rank 0 from 1 to 60 ms, rank 1 from 1 to 10 ms.
     let times = [start, asleep, kernel].map(|node| ms(node.time_s.exclusive));
     assert_eq!(times, [14 + 9, 40, 5]);
+    let whole = |id| ms(inclusive(tree, id)[0]);
+    // After the calls rank 1 computes as long as before them.
+    assert_eq!((whole("computation"), whole("communication")), (59 + 9, 70));
+    assert_eq!(
+        (whole("blocked"), whole("kernel"), whole("preempted")),
+        (40, 5, 0)
+    );
     assert_eq!(ms(start.time_s.inclusive), 59 + 9);
     let caused = |node: &CallNode| ms(node.caused_s.as_ref().expect("causes").exclusive);
     // It is late by 50 ms: 40 asleep, 5 in the kernel, and 5 of work.
@@ -215,6 +293,12 @@ fn threads_have_amounts_of_their_own() {
     assert_eq!(of(&barrier.time_s), [vec![0, 20, 10], vec![]]);
     assert_eq!(of(&barrier.waiting_s), [vec![0, 20, 10], vec![]]);
     assert_eq!(of(&tree.nodes[0].waiting_s), [vec![0, 20, 10], vec![30]]);
+    let among = tree.metrics.iter().find(|metric| metric.id == "threads");
+    let among = &among.expect("time lost among threads").nodes[0];
+    assert_eq!(
+        (among.node, of(&among.time_s)),
+        (0, vec![vec![0, 20, 10], vec![]])
+    );
     let receive = node(tree, "call", "MPI_Recv");
     assert_eq!(of(&receive.waiting_s), [vec![], vec![30]]);
     let caused = |node: &CallNode| of(node.caused_s.as_ref().expect("causes"));

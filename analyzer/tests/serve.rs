@@ -231,6 +231,70 @@ fn profile_and_matrix_are_those_of_the_report() {
             );
         }
     }
+    // Parts of the time and of the time lost, and root causes, are metrics, each below another one.
+    let tree = report.call_tree.as_ref().unwrap();
+    let first = asked(&share, json!({"ask": "tree", "metric": "time"})).unwrap();
+    let rows = first["metrics"].as_array().unwrap();
+    for (at, row) in rows.iter().enumerate() {
+        let is_above = |above: &Value| above["id"] == row["parent"];
+        assert!(
+            row["parent"].is_null() || rows[..at].iter().any(is_above),
+            "{row}"
+        );
+        let told = asked(
+            &share,
+            json!({"ask": "tree", "metric": row["id"], "node": 0}),
+        )
+        .unwrap();
+        same(&told["nodes"][0][4], row["whole"].as_f64().unwrap());
+        // What is at the nodes together is all of it.
+        let own = told["nodes"].as_array().unwrap().iter();
+        let own: f64 = own.map(|node| node[5].as_f64().unwrap()).sum();
+        let whole = row["whole"].as_f64().unwrap();
+        assert!((own - whole).abs() <= 1e-6 * whole, "{row}: {own}");
+        let system = told["system"].as_array().unwrap();
+        let sum: f64 = system.iter().map(|row| row["mean"].as_f64().unwrap()).sum();
+        assert!((sum - whole).abs() <= 1e-6 * whole, "{row}: {sum}");
+    }
+    let whole = |id: &str| {
+        let row = rows.iter().find(|row| row["id"] == id);
+        row.unwrap_or_else(|| panic!("no {id}"))["whole"]
+            .as_f64()
+            .unwrap()
+    };
+    let times = ["computation", "communication", "synchronization"].map(&whole);
+    assert!((times.iter().sum::<f64>() - whole("time")).abs() < 1e-6);
+    for metric in &tree.metrics {
+        assert_eq!(whole(&metric.id), metric.nodes[0].time_s.inclusive);
+    }
+    for (id, metric) in report
+        .metrics
+        .iter()
+        .filter(|(_, metric)| metric.total_s > 0.0)
+    {
+        assert!(whole(id) >= metric.total_s - 1e-9, "{id}");
+    }
+    for root in report.root_causes.as_ref().unwrap() {
+        assert!((whole(&root.id) - root.severity_s).abs() < 1e-9);
+        let told = asked(&share, json!({"ask": "tree", "metric": root.id})).unwrap();
+        let place = told["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|node| node[5] != 0.0)
+            .unwrap();
+        // There it is among what is caused.
+        let caused = tree.nodes[place[0].as_u64().unwrap() as usize]
+            .caused_s
+            .as_ref()
+            .unwrap();
+        assert!(
+            caused.exclusive >= root.severity_s - 1e-9,
+            "{} at {place}",
+            root.id
+        );
+        assert_eq!(told["spread"][3], root.ranks[0].rank);
+    }
     let cells = &report.rank_matrix.as_ref().unwrap().cells;
     let matrix = asked(&share, json!({"ask": "matrix", "metric": "messages"})).unwrap();
     same(

@@ -2,7 +2,7 @@
 
 use laggard_trace::calls::Shape;
 
-use crate::pattern::{Part, Pattern};
+use crate::pattern::{Part, Pattern, Unit};
 use crate::{group, one_sided, polled, progress, threads, two_sided, unexplained, window};
 
 /// An inner node of the metric tree that is no pattern.
@@ -59,6 +59,68 @@ pub static GROUPS: &[MetricGroup] = &[
         name: "Possible defects of the program",
     },
 ];
+
+/// A metric of time lost: a group of patterns, or one of them.
+#[derive(Clone, Copy, Debug)]
+pub enum LostMetric {
+    /// What the patterns below it charge.
+    Group(&'static MetricGroup),
+    /// A pattern, with those below it.
+    Pattern(PatternId),
+}
+
+impl LostMetric {
+    /// Id in reports.
+    pub fn id(self) -> &'static str {
+        match self {
+            LostMetric::Group(group) => group.id,
+            LostMetric::Pattern(pattern) => pattern.id(),
+        }
+    }
+
+    /// Id of the metric that it is part of, "" of all time lost.
+    pub fn parent(self) -> &'static str {
+        match self {
+            LostMetric::Group(group) => group.parent,
+            LostMetric::Pattern(pattern) => pattern.row().parent,
+        }
+    }
+
+    /// Name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            LostMetric::Group(group) => group.name,
+            LostMetric::Pattern(pattern) => pattern.name(),
+        }
+    }
+}
+
+/// The metrics of time lost of a run with these patterns, parents before children. Patterns that only count have none.
+pub fn lost_metrics(found: impl IntoIterator<Item = PatternId>) -> Vec<LostMetric> {
+    let mut ids: Vec<&str> = vec!["lost"];
+    for pattern in found {
+        let mut next = Some(pattern).filter(|one| one.row().unit == Unit::Seconds);
+        while let Some(pattern) = next {
+            ids.extend([pattern.id(), pattern.group()]);
+            next = PatternId::from_id(pattern.row().parent);
+        }
+    }
+    let of_parent = |id: &str| -> Vec<LostMetric> {
+        let groups = GROUPS.iter().map(LostMetric::Group);
+        let patterns = PatternId::ALL.iter().copied().map(LostMetric::Pattern);
+        let below = groups
+            .chain(patterns)
+            .filter(|metric| metric.parent() == id);
+        below.filter(|metric| ids.contains(&metric.id())).collect()
+    };
+    let mut all = Vec::new();
+    let mut open: Vec<LostMetric> = of_parent("");
+    while let Some(next) = open.pop() {
+        all.push(next);
+        open.extend(of_parent(next.id()).into_iter().rev());
+    }
+    all
+}
 
 macro_rules! patterns {
     ($($number:literal $name:ident = $row:expr;)*) => {

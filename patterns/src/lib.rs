@@ -33,7 +33,7 @@ mod unexplained;
 pub mod window;
 mod wrapped;
 
-pub use catalogue::{GROUPS, MetricGroup, PatternId, of_shape};
+pub use catalogue::{GROUPS, LostMetric, MetricGroup, PatternId, lost_metrics, of_shape};
 pub use confidence::{Evidence, MISSING_FACTOR, TRUNCATED_FACTOR, confidence};
 pub use explain::explain;
 pub use pattern::{Late, Part, Pattern, Unit};

@@ -241,7 +241,9 @@ fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
         &mut browser,
         "document.querySelectorAll('#system tr').length - 1",
     );
-    assert_eq!(ranks, 4.0);
+    // Their host, and four of them.
+    assert_eq!(ranks, 5.0);
+    metrics_are_a_tree(&mut browser, &served.report);
     // Searching marks what is found, and opens the way to it.
     browser.value(
         "(() => {
@@ -294,6 +296,65 @@ fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
     }
     assert_eq!(browser.complaints(), [""; 0]);
     served.end();
+}
+
+/// What is open has what is left without its parts, and each part is shown by place and rank.
+fn metrics_are_a_tree(browser: &mut Browser, report: &Value) {
+    let click = |browser: &mut Browser, table: &str, words: &str| {
+        let rows = format!("[...document.querySelectorAll('#{table} tr')]");
+        let found = format!("{rows}.find((row) => row.cells[0]?.textContent.includes('{words}'))");
+        browser.value(&format!("{found}.click()"));
+        settle(browser);
+    };
+    let parts = report["call_tree"]["metrics"].as_array().expect("metrics");
+    let whole = |id: &str| {
+        let part = parts.iter().find(|part| part["id"] == id);
+        let part = part.unwrap_or_else(|| panic!("no {id}"));
+        part["nodes"][0]["time_s"]["inclusive"].as_f64()
+    };
+    for (words, id) in [("In messages", "two_sided"), ("Computation", "computation")] {
+        click(browser, "metrics", words);
+        let shown = browser.value("document.getElementById('tree').dataset.metric");
+        assert_eq!(shown, id);
+        let shown = number(browser, "document.getElementById('tree').dataset.whole");
+        assert_eq!(Some(shown), whole(id));
+    }
+    // A group was opened by the first click; when it is looked at, another one closes it.
+    let rows = "document.querySelectorAll('#metrics tr').length";
+    click(browser, "metrics", "In messages");
+    let opened = number(browser, rows);
+    click(browser, "metrics", "In messages");
+    let closed = number(browser, rows);
+    assert!(opened > closed, "{opened} {closed}");
+    click(browser, "metrics", "In messages");
+    assert_eq!(number(browser, rows), opened);
+    // A host without its ranks.
+    let ranks = "document.querySelectorAll('#system tr').length - 2";
+    for expected in [0.0, 4.0] {
+        click(
+            browser,
+            "system",
+            report["run"]["hosts"][0].as_str().expect("a host"),
+        );
+        assert_eq!(number(browser, ranks), expected);
+    }
+    // Findings and root causes lead to their metrics.
+    browser.value("document.querySelector('#findings tr[tabindex]').click()");
+    settle(browser);
+    let shown = browser.value("document.getElementById('tree').dataset.metric");
+    assert_eq!(shown, report["bottlenecks"][0]["pattern"]);
+    browser.value("document.querySelector('#roots tr[tabindex]').click()");
+    settle(browser);
+    let shown = browser.value("document.getElementById('tree').dataset.metric");
+    assert_eq!(shown, report["root_causes"][0]["id"]);
+    keep("metrics.png", &browser.picture(WIDTH));
+    let metrics = saved(browser, "metrics.csv");
+    assert!(
+        metrics.contains("two_sided") && metrics.contains("io"),
+        "{metrics}"
+    );
+    key(browser, "0");
+    settle(browser);
 }
 
 /// A list that is cut says how much there is, and where the rest is.

@@ -264,9 +264,15 @@ fn a_run_is_shown_against_another_one() {
     let alone = of(&share, json!({"ask": "tree", "metric": "calls"}));
     assert!(alone["against"].is_null() && alone["metrics"][0]["before"].is_null());
     let before = report(other.path());
-    let nodes = before.call_tree.as_ref().unwrap().nodes.clone();
+    let tree = before.call_tree.clone().unwrap();
+    let nodes = tree.nodes;
+    let of_calls = tree
+        .metrics
+        .iter()
+        .find(|metric| metric.id == "communication");
+    let communication = &of_calls.unwrap().nodes;
     share.compare(before);
-    for metric in ["calls", "waiting"] {
+    for metric in ["calls", "waiting", "communication"] {
         let tree = of(&share, json!({"ask": "tree", "metric": metric}));
         assert!(tree["against"].is_string());
         let rows = tree["nodes"].as_array().unwrap();
@@ -275,9 +281,14 @@ fn a_run_is_shown_against_another_one() {
             let is_it =
                 |node: &&laggard_report::CallNode| row[2] == node.kind && row[3] == node.name;
             let node = nodes.iter().find(is_it).unwrap();
+            let at = nodes.iter().position(|other| other == node).unwrap() as u32;
             let expected = match metric {
                 "calls" => node.calls.inclusive as f64,
-                _ => node.waiting_s.inclusive,
+                "waiting" => node.waiting_s.inclusive,
+                _ => communication
+                    .iter()
+                    .find(|of| of.node == at)
+                    .map_or(0.0, |of| of.time_s.inclusive),
             };
             same(&row[7][0], expected);
         }

@@ -14,7 +14,80 @@ pub struct CallTree {
     /// Each node before those below it, of these the ones with most time first. The first one is the
     /// whole run.
     pub nodes: Vec<CallNode>,
+    /// What the time consists of, and what the time lost does: each metric after the one that it is part of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<TreeMetric>,
 }
+
+/// A part of the time, or of the time lost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TreeMetric {
+    /// One of [`PARTS_OF_TIME`], `lost`, a group of patterns, or a pattern.
+    pub id: String,
+    /// The metric that it is part of, `time` among them; absent of the time lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// For people.
+    pub name: String,
+    /// The nodes that have some, ascending.
+    pub nodes: Vec<NodeTime>,
+}
+
+/// A metric at a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeTime {
+    /// Position of the node in the tree.
+    pub node: u32,
+    /// With those of the metrics below it.
+    pub time_s: Amount<f64>,
+}
+
+/// Parts of the time: id, the one that it is part of, name, and what it is. Parents come first.
+pub const PARTS_OF_TIME: [[&str; 4]; 8] = [
+    [
+        "computation",
+        "time",
+        "Computation",
+        "Outside of all recorded calls. What follows a call is time of the function that made it.",
+    ],
+    [
+        "blocked",
+        "computation",
+        "Asleep or blocked",
+        "Outside of calls, off the processor by itself: asleep, or waiting for a device or a lock.",
+    ],
+    [
+        "preempted",
+        "computation",
+        "Without a processor",
+        "Outside of calls, off the processor since others had it.",
+    ],
+    [
+        "kernel",
+        "computation",
+        "In the kernel",
+        "Outside of calls, in the kernel.",
+    ],
+    [
+        "communication",
+        "time",
+        "Communication",
+        "In calls that move data, waiting included.",
+    ],
+    [
+        "handles",
+        "communication",
+        "Handles",
+        "In calls that only manage handles.",
+    ],
+    [
+        "synchronization",
+        "time",
+        "Synchronization",
+        "In calls whose purpose is that ranks or threads meet, waiting included.",
+    ],
+    ["io", "time", "I/O", "In file operations, waiting included."],
+];
 
 /// A frame of a call path, or a call at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

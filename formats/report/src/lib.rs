@@ -32,7 +32,7 @@ mod traffic;
 pub mod units;
 
 pub use advice::{Advice, Promise};
-pub use calls::{Amount, CallNode, CallTree, Spread};
+pub use calls::{Amount, CallNode, CallTree, NodeTime, PARTS_OF_TIME, Spread, TreeMetric};
 pub use error::Error;
 pub use findings::*;
 pub use model::Report;

@@ -5,11 +5,12 @@
 //! Agents then add up their ranks' amounts at its nodes, so that none has more than one kind of
 //! amount of all nodes and ranks in memory. Everything else is in one further node.
 
+mod metrics;
 mod shape;
 mod spread;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use laggard_comm::{self as comm, Job};
@@ -18,16 +19,18 @@ use laggard_report::CallTree;
 use laggard_trace::calls::{self, Call};
 use rustc_hash::FxHashMap;
 
-use self::shape::{Amounts, Metric, Part, REST, Shape};
+use self::metrics::Metric;
+use self::shape::{Amounts, OfNodes, Part, REST, Shape};
 use self::spread::{Classes, Spreading, spread};
 use crate::basics::intern::PathKey;
 use crate::findings::merge::Own;
 use crate::findings::places::{self, Places};
 use crate::input::bounds::is_init;
 use crate::input::open::Opened;
-use crate::judge::profile::{Calls, LocationTimes, Profiled, Who};
-use crate::roots::activities::{Activity, Kind, Site};
+use crate::judge::profile::{Beside, Calls, LocationTimes, Profiled, Who};
+use crate::roots::activities::{Activity, Kind, OFF_WORK, Site};
 use crate::roots::carry::UNIT;
+use crate::stream::rows::TimeClass;
 
 /// Most call paths that are looked at, those with most time.
 const SITES: usize = 256;
@@ -64,34 +67,67 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
             .unwrap_or(0)];
         job.reduce_max(&mut most);
         let classes = Classes::new(self.opened.agent_of.len(), most[0] + 1);
-        let mut amounts = Vec::new();
-        for metric in Metric::ALL {
+        let amounts = |metric: &Metric| -> Result<Amounts> {
             let values = self.values(metric, &shape, &ranks, |(rank, _)| rank);
             let all = |of: &Vec<u64>| of.iter().copied().fold(0, u64::saturating_add);
             let mut exclusive: Vec<u64> = values.iter().map(all).collect();
             job.reduce_sum(&mut exclusive);
-            let spreads = spread(job, &ranks, shape.inclusive(values), |of| {
+            let inclusive = shape.sums(&exclusive);
+            // Most details are at few nodes.
+            let has_some = |node: &usize| inclusive[*node] > 0;
+            let some: Vec<usize> = (0..inclusive.len()).filter(has_some).collect();
+            let of_some = |values: Vec<Vec<u64>>| -> Vec<Vec<u64>> {
+                let mut values = shape.inclusive(values);
+                let some = some.iter().map(|&node| std::mem::take(&mut values[node]));
+                some.collect()
+            };
+            let spreads = spread(job, &ranks, of_some(values), |of| {
                 Spreading::over(of, &classes)
             })?;
             let of_threads = match classes.has_threads() {
                 false => Vec::new(),
                 true => {
                     let values = self.values(metric, &shape, &threads, |who| who);
-                    let values = shape.inclusive(values);
-                    spread(job, &threads, values, |of| classes.threads(of))?
+                    let found = spread(job, &threads, of_some(values), |of| classes.threads(of))?;
+                    at_nodes(&some, found, inclusive.len())
                 }
             };
-            amounts.push(Amounts {
+            Ok(Amounts {
+                spreads: at_nodes(&some, spreads, inclusive.len()),
                 exclusive,
-                spreads,
+                inclusive,
                 of_threads,
-            });
-        }
-        let is_traced = !self.own.roots.is_unknown;
-        Ok((job.agent() == 0).then(|| CallTree {
-            ranks_per_class: classes.ranks_each as u32,
-            threads_per_class: classes.has_threads().then_some(classes.threads_each),
-            nodes: shape.told(names, amounts, is_traced),
+            })
+        };
+        let of = OfNodes {
+            calls: amounts(&Metric::Calls)?,
+            time: amounts(&Metric::Time)?,
+            waiting: amounts(&Metric::Waiting)?,
+            caused: match self.own.roots.is_unknown {
+                true => None,
+                false => Some(amounts(&Metric::Caused)?),
+            },
+            bytes: amounts(&Metric::Bytes)?,
+        };
+        let found: BTreeSet<u8> = self.own.findings.keys().map(|key| key.0).collect();
+        let found = comm::union(job, found.into_iter().collect())?;
+        let found: Vec<PatternId> = found
+            .into_iter()
+            .filter_map(PatternId::from_number)
+            .collect();
+        let details = metrics::details(&found).into_iter().map(|detail| {
+            let of = amounts(&detail.metric)?;
+            Ok((detail, of))
+        });
+        let details = details.collect::<Result<Vec<_>>>()?;
+        Ok((job.agent() == 0).then(|| {
+            let (nodes, metrics) = shape.told(names, of, details);
+            CallTree {
+                ranks_per_class: classes.ranks_each as u32,
+                threads_per_class: classes.has_threads().then_some(classes.threads_each),
+                nodes,
+                metrics,
+            }
         }))
     }
 
@@ -134,7 +170,7 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
     /// Amounts of this agent's ranks or threads, by node and by `keys`, ascending, without those of the nodes below.
     fn values<K: Ord>(
         &self,
-        metric: Metric,
+        metric: &Metric,
         shape: &Shape,
         keys: &[K],
         key: impl Fn(Who) -> K,
@@ -149,17 +185,53 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
         let own = self.own;
         match metric {
             Metric::Calls | Metric::Bytes => self.of_calls(|site, who, of| {
-                let amount = if metric == Metric::Calls {
+                let amount = if *metric == Metric::Calls {
                     of.count
                 } else {
                     of.bytes
                 };
                 add(shape.of_call(site), who, whole(amount));
             }),
-            Metric::Time => {
+            Metric::InCalls(classes) => {
+                let mut spend = |class: TimeClass, site: Site, who: Who, time: i64| {
+                    if classes.contains(&class) {
+                        add(shape.of_call(site), who, time);
+                    }
+                };
+                self.of_calls(|site, who, of| {
+                    if is_timed(site.0) {
+                        let on_files = of.on_files.min(of.total);
+                        let class = TimeClass::of(site.0);
+                        spend(class, site, who, whole(of.total - on_files));
+                        spend(TimeClass::Io, site, who, whole(on_files));
+                    }
+                });
+                for Beside { who, site, time } in &own.beside {
+                    spend(TimeClass::of(site.0), *site, *who, *time);
+                }
+            }
+            Metric::Time | Metric::Computation => {
                 let mut left: FxHashMap<Who, i64> = FxHashMap::default();
                 for location in &own.locations {
                     *left.entry(location.who()).or_default() += whole(location.wall());
+                }
+                let is_all = *metric == Metric::Time;
+                // Time in calls, listed or not, is no computation.
+                let mut in_call = |node: usize, who: Who, time: i64| {
+                    if is_all && node != REST {
+                        add(node, who, time);
+                    }
+                    if !is_all || node != REST {
+                        *left.entry(who).or_default() -= time;
+                    }
+                };
+                self.of_calls(|site, who, of| {
+                    if is_timed(site.0) {
+                        in_call(shape.of_call(site), who, whole(of.total));
+                    }
+                });
+                for beside in &own.beside {
+                    in_call(shape.of_call(beside.site), beside.who, beside.time);
                 }
                 let mut spend = |node: usize, who: Who, time: i64| {
                     if node != REST {
@@ -167,14 +239,6 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
                         *left.entry(who).or_default() -= time;
                     }
                 };
-                self.of_calls(|site, who, of| {
-                    if is_timed(site.0) {
-                        spend(shape.of_call(site), who, whole(of.total));
-                    }
-                });
-                for beside in &own.beside {
-                    spend(shape.of_call(beside.site), beside.who, beside.time);
-                }
                 for (site, threads) in &own.computed {
                     for (who, time) in threads {
                         spend(shape.after_call(*site), *who, whole(*time));
@@ -194,29 +258,43 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
                     if function == REST {
                         continue;
                     }
+                    // What is not notable after a call is in the rest.
+                    let is_at = own.computed.contains_key(site);
                     for (who, time) in threads {
                         spend(function, *who, whole(*time));
-                        spend(shape.after_call(*site), *who, -whole(*time));
+                        if is_at {
+                            spend(shape.after_call(*site), *who, -whole(*time));
+                        }
                     }
                 }
                 left.into_iter()
                     .for_each(|(who, time)| add(REST, who, time));
             }
-            Metric::Waiting => {
-                for ((pattern, operation, path), sums) in &own.findings {
-                    if PatternId::from_number(*pattern).is_some_and(PatternId::is_waiting) {
-                        let node = shape.of_call((*operation, *path));
-                        let ranks = sums.ranks.iter();
-                        let alone = ranks.filter_map(|of| Some((self.alone(of.0)?, of.1)));
-                        alone.for_each(|(who, time)| add(node, who, whole(time)));
+            Metric::OffWork(kind) => {
+                let mut left: FxHashMap<Who, i64> = FxHashMap::default();
+                for location in &own.locations {
+                    let at = OFF_WORK.iter().position(|other| other == kind);
+                    let time = at.map_or(0, |at| location.outside[at]);
+                    *left.entry(location.who()).or_default() += whole(time);
+                }
+                for ((site, of), threads) in own.off_work.iter().filter(|((_, of), _)| of == kind) {
+                    let node = shape.off_work(*site, *of);
+                    let node = node.unwrap_or_else(|| shape.after_call(*site));
+                    for (who, time) in threads {
+                        add(node, *who, whole(*time));
+                        *left.entry(*who).or_default() -= whole(*time);
                     }
                 }
-                for (site, threads) in &own.waiting {
-                    let node = shape.of_call(*site);
-                    let threads = threads.iter();
-                    threads.for_each(|(who, time)| add(node, *who, whole(*time)));
-                }
+                left.into_iter()
+                    .for_each(|(who, time)| add(REST, who, time));
             }
+            Metric::Waiting => self.lost(PatternId::is_waiting, |site, who, time| {
+                add(shape.of_call(site), who, time);
+            }),
+            Metric::Lost(patterns) => self.lost(
+                |pattern| patterns.contains(&pattern),
+                |site, who, time| add(shape.of_call(site), who, time),
+            ),
             Metric::Caused => {
                 let mut costs: BTreeMap<(usize, K), (Who, u128)> = BTreeMap::new();
                 for (activity, root) in &own.roots.of {
@@ -240,6 +318,24 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
         values.into_iter().map(positive).collect()
     }
 
+    /// Hands on what some patterns charge for calls of each thread, ns.
+    fn lost(&self, is_wanted: impl Fn(PatternId) -> bool, mut take: impl FnMut(Site, Who, i64)) {
+        let is_wanted = |pattern| PatternId::from_number(pattern).is_some_and(&is_wanted);
+        for ((pattern, operation, path), sums) in &self.own.findings {
+            if is_wanted(*pattern) {
+                let ranks = sums.ranks.iter();
+                let alone = ranks.filter_map(|of| Some((self.alone(of.0)?, of.1)));
+                alone.for_each(|(who, time)| take((*operation, *path), who, whole(time)));
+            }
+        }
+        for ((site, pattern), threads) in &self.own.charged {
+            if is_wanted(*pattern) {
+                let threads = threads.iter();
+                threads.for_each(|(who, time)| take(*site, *who, whole(*time)));
+            }
+        }
+    }
+
     /// The thread of a rank that has only one.
     fn alone(&self, rank: u32) -> Option<Who> {
         let locations = &self.own.locations;
@@ -258,6 +354,15 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
             }
         }
     }
+}
+
+/// Values by node, of those of some nodes.
+fn at_nodes<T>(some: &[usize], values: Vec<Option<T>>, nodes: usize) -> Vec<Option<T>> {
+    let mut all: Vec<Option<T>> = (0..nodes).map(|_| None).collect();
+    for (&node, value) in some.iter().zip(values) {
+        all[node] = value;
+    }
+    all
 }
 
 /// Whether the time of a call counts. That of starting a library is reported apart, and regions

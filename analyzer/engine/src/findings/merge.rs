@@ -37,8 +37,8 @@ use crate::waits::sums::{Cause, CauseKey, FindingKey, Findings};
 pub struct Own {
     /// Waiting times by finding.
     pub findings: Findings,
-    /// Waiting by call, of the threads of ranks that have several.
-    pub waiting: Computed<After>,
+    /// What patterns charge by call and pattern, of the threads of ranks that have several.
+    pub charged: Computed<(After, u8)>,
     pub profile: Profile,
     /// What counts for calls of single ranks beside the locations' profiles.
     pub beside: Vec<Beside>,
@@ -187,8 +187,8 @@ impl Own {
         rename(&mut self.off_work, |((operation, path), kind)| {
             ((operation, name(path)), kind)
         });
-        rename(&mut self.waiting, |(operation, path)| {
-            (operation, name(path))
+        rename(&mut self.charged, |((operation, path), pattern)| {
+            ((operation, name(path)), pattern)
         });
         for ((operation, path), ranks) in std::mem::take(&mut self.in_teams) {
             let sums = self.in_teams.entry((operation, name(path))).or_default();
@@ -451,10 +451,11 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             *sum = sum.saturating_add(time);
         }
         if has_threads {
-            for (signature, severity) in findings.waiting_of() {
-                let threads = partial.waiting.entry(name(signature)).or_default();
+            for (signature, pattern, sums) in findings.iter() {
+                let key = (name(signature), pattern);
+                let threads = partial.charged.entry(key).or_default();
                 let sum = threads.entry(who).or_default();
-                *sum = sum.saturating_add(severity);
+                *sum = sum.saturating_add(sums.severity);
             }
         }
         findings.drain_into(&mut partial.findings, number, name);

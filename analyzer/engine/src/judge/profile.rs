@@ -149,6 +149,8 @@ pub struct Calls {
     pub path: u32,
     pub count: u64,
     pub total: u64,
+    /// The part of it for files.
+    pub on_files: u64,
     pub bytes: u64,
 }
 
@@ -364,6 +366,7 @@ pub fn profile(
         path: *path,
         count: entry.count,
         total: entry.total,
+        on_files: entry.on_files.1,
         bytes: entry.bytes,
     });
     Profiled {

@@ -440,12 +440,6 @@ impl LocalFindings {
         causes.map(|(late, cause)| (late.rank, cause.sums.severity))
     }
 
-    /// Time lost in waits, ns, by signature; one may come several times.
-    pub fn waiting_of(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.waiting()
-            .map(|(signature, sums)| (signature, sums.severity))
-    }
-
     /// Signatures and sums of all patterns of waiting.
     fn waiting(&self) -> impl Iterator<Item = (u32, &Sums)> {
         let waiting = self.iter().filter(|(_, pattern, _)| {

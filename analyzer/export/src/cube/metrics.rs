@@ -1,111 +1,44 @@
 //! The metric tree.
 
-use std::collections::BTreeSet;
-
 use laggard_cube::{Metric, Unit};
 use laggard_engine::events::{Outside, TimeClass};
-use laggard_patterns::{GROUPS, PatternId, Unit as PatternUnit};
+use laggard_patterns::{LostMetric, PatternId, lost_metrics};
 use laggard_report::layout::GLUE;
-use laggard_report::{RootCause, words};
+use laggard_report::{PARTS_OF_TIME, RootCause, words};
 use rustc_hash::FxHashMap;
 
-/// Metrics that every profile has: id, parent, name, unit, description.
-type Row = (&'static str, &'static str, &'static str, Unit, &'static str);
-const ROWS: [Row; 13] = [
-    (
-        "time",
-        "",
-        "Time",
-        Unit::Seconds,
-        "Between start-up and shut-down: from a thread's leave of MPI_Init or shmem_init to the latest \
-         enter of Finalize of all threads.",
-    ),
-    (
-        "computation",
-        "time",
-        "Computation",
-        Unit::Seconds,
-        "Outside of all recorded calls. What follows a call is time of the function that made it.",
-    ),
-    (
-        "blocked",
-        "computation",
-        "Asleep or blocked",
-        Unit::Seconds,
-        "Outside of calls, off the processor by itself: asleep, or waiting for a device or a lock.",
-    ),
-    (
-        "preempted",
-        "computation",
-        "Without a processor",
-        Unit::Seconds,
-        "Outside of calls, off the processor since others had it.",
-    ),
-    (
-        "kernel",
-        "computation",
-        "In the kernel",
-        Unit::Seconds,
-        "Outside of calls, in the kernel.",
-    ),
-    (
-        "communication",
-        "time",
-        "Communication",
-        Unit::Seconds,
-        "In calls that move data, waiting included.",
-    ),
-    (
-        "synchronization",
-        "time",
-        "Synchronization",
-        Unit::Seconds,
-        "In calls whose purpose is that ranks or threads meet, waiting included.",
-    ),
-    (
-        "io",
-        "time",
-        "I/O",
-        Unit::Seconds,
-        "In file operations, waiting included.",
-    ),
-    (
-        "handles",
-        "communication",
-        "Handles",
-        Unit::Seconds,
-        "In calls that only manage handles.",
-    ),
+/// Metrics that every profile has beside parts of the time: id, name, unit, description.
+type Row = (&'static str, &'static str, Unit, &'static str);
+const TIME: Row = (
+    "time",
+    "Time",
+    Unit::Seconds,
+    "Between start-up and shut-down: from a thread's leave of MPI_Init or shmem_init to the latest \
+     enter of Finalize of all threads.",
+);
+const OTHERS: [Row; 3] = [
     (
         "visits",
-        "",
         "Calls",
         Unit::Occurrences,
         "Calls of recorded functions.",
     ),
     (
         "bytes",
-        "",
         "Bytes",
         Unit::Bytes,
         "Bytes that calls sent and received.",
     ),
     (
         "caused",
-        "",
         "Caused waiting",
         Unit::Seconds,
         "Waiting of any rank, at the place and rank of its root cause. Has the root causes and the ranks \
          that the report lists.",
     ),
-    (
-        "lost",
-        "",
-        "Time lost",
-        Unit::Seconds,
-        "Part of the time: waiting for others, and the completion of collectives.",
-    ),
 ];
+/// What the time lost is.
+const LOST: &str = "Part of the time: waiting for others, and the completion of collectives.";
 
 /// The metric tree, and where its metrics are.
 pub struct Metrics {
@@ -118,41 +51,39 @@ pub struct Metrics {
 impl Metrics {
     /// With these patterns, by number, and these root causes.
     pub fn new(patterns: impl Iterator<Item = u8>, roots: &[RootCause]) -> Metrics {
-        let mut wanted: BTreeSet<PatternId> = BTreeSet::new();
-        for pattern in patterns.filter_map(PatternId::from_number) {
-            let mut next = Some(pattern).filter(|one| one.row().unit == PatternUnit::Seconds);
-            while let Some(pattern) = next {
-                wanted.insert(pattern);
-                next = PatternId::from_id(pattern.row().parent);
-            }
-        }
         let mut metrics = Metrics {
             all: Vec::new(),
             of_patterns: FxHashMap::default(),
             roots: 0,
         };
-        for (id, parent, name, unit, description) in ROWS {
-            metrics.push((id, parent), name.to_owned(), unit, description.to_owned());
+        let mut push = |key, name: &str, unit, text: &str| {
+            metrics.push(key, name.to_owned(), unit, text.to_owned())
+        };
+        let (id, name, unit, text) = TIME;
+        push((id, ""), name, unit, text);
+        for [id, parent, name, text] in PARTS_OF_TIME {
+            push((id, parent), name, Unit::Seconds, text);
         }
-        for group in GROUPS.iter().filter(|group| group.parent == "lost") {
-            let is_used = wanted.iter().any(|pattern| pattern.group() == group.id);
-            if is_used {
-                let name = group.name.to_owned();
-                metrics.push((group.id, group.parent), name, Unit::Seconds, String::new());
+        for (id, name, unit, text) in OTHERS {
+            push((id, ""), name, unit, text);
+        }
+        for metric in lost_metrics(patterns.filter_map(PatternId::from_number)) {
+            let (text, pattern) = match metric {
+                LostMetric::Group(group) if group.parent.is_empty() => (LOST.to_owned(), None),
+                LostMetric::Group(_) => (String::new(), None),
+                LostMetric::Pattern(pattern) => {
+                    let row = pattern.row();
+                    (
+                        format!("{} {}", row.summary, row.description),
+                        Some(pattern),
+                    )
+                }
+            };
+            let key = (metric.id(), metric.parent());
+            let at = metrics.push(key, metric.name().to_owned(), Unit::Seconds, text);
+            if let Some(pattern) = pattern {
+                metrics.of_patterns.insert(pattern as u8, at);
             }
-        }
-        // Parents first, whatever their numbers.
-        while let Some(next) = wanted
-            .iter()
-            .copied()
-            .find(|pattern| metrics.position(pattern.row().parent).is_some())
-        {
-            wanted.remove(&next);
-            let row = next.row();
-            let text = format!("{} {}", row.summary, row.description);
-            let key = (row.id, row.parent);
-            let at = metrics.push(key, row.name.to_owned(), Unit::Seconds, text);
-            metrics.of_patterns.insert(next as u8, at);
         }
         metrics.roots = metrics.all.len();
         for root in roots {
@@ -189,9 +120,9 @@ impl Metrics {
         self.all.iter().position(|metric| metric.id == id)
     }
 
-    fn of(id: &str) -> usize {
-        let found = ROWS.iter().position(|row| row.0 == id);
-        found.unwrap_or_default()
+    /// The position of one that every profile has.
+    fn of(&self, id: &str) -> usize {
+        self.position(id).unwrap_or_default()
     }
 
     /// The tree.
@@ -200,21 +131,21 @@ impl Metrics {
     }
 
     pub fn time(&self) -> usize {
-        Metrics::of("time")
+        self.of("time")
     }
 
     pub fn computation(&self) -> usize {
-        Metrics::of("computation")
+        self.of("computation")
     }
 
     /// Computation that was no work.
     pub fn outside(&self, part: Outside) -> usize {
-        Metrics::of(part.name())
+        self.of(part.name())
     }
 
     /// Time in calls of a class.
     pub fn of_class(&self, class: TimeClass) -> usize {
-        Metrics::of(match class {
+        self.of(match class {
             TimeClass::Communication => "communication",
             TimeClass::Synchronization => "synchronization",
             TimeClass::Io => "io",
@@ -223,15 +154,15 @@ impl Metrics {
     }
 
     pub fn visits(&self) -> usize {
-        Metrics::of("visits")
+        self.of("visits")
     }
 
     pub fn bytes(&self) -> usize {
-        Metrics::of("bytes")
+        self.of("bytes")
     }
 
     pub fn lost(&self) -> usize {
-        Metrics::of("lost")
+        self.of("lost")
     }
 
     /// The metric of a pattern, by its number; `None` if it costs no time.
@@ -247,6 +178,8 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use laggard_patterns::Unit as PatternUnit;
+
     use super::*;
 
     #[test]

@@ -33,13 +33,13 @@ function tell(news) {
 }
 
 /** Takes what the run is. */
-export function learn({ end_s: end, locations, kinds, metrics }) {
+export function learn({ end_s: end, locations, kinds, metrics, profile }) {
   if (metrics.length !== run.metrics.length) {
     for (const id of ["metric", "curve"]) {
       document.getElementById(id).replaceChildren(...metrics.map(([metric, name]) => new Option(name, metric)));
     }
   }
-  Object.assign(run, { end, locations, kinds, metrics });
+  Object.assign(run, { end, locations, kinds, metrics, profile });
 }
 
 /** Shows what came; who looks at the end of the run goes on doing so. */

@@ -1,7 +1,7 @@
 // What is looked at: in the address, so that a link leads there.
 
 /** The whole run; known once the overview is there. `number` grows with a run that goes on. */
-export const run = { end: 1, locations: 1, kinds: [], metrics: [], number: 0 };
+export const run = { end: 1, locations: 1, kinds: [], metrics: [], profile: [], number: 0 };
 
 const isMetric = (text) => run.metrics.some(([id]) => id === text);
 const isOneOf = (...all) => (text) => all.includes(text);
@@ -11,7 +11,7 @@ const CHOICES = {
   metric: ["waiting", isMetric],
   curve: ["computation", isMetric],
   alike: ["", isOneOf("", "1")],
-  profile: ["time", isOneOf("time", "waiting", "caused", "calls", "bytes")],
+  profile: ["time", (text) => run.profile.includes(text)],
   order: ["most", isOneOf("most", "own", "name")],
   percent: ["", isOneOf("", "1")],
   find: ["", (text) => text.length <= 100],

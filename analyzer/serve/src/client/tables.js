@@ -67,6 +67,8 @@ export function showFound(overview) {
       until: row.worst.end_s + long,
       ...around(Math.min(row.worst.location, row.late_location ?? row.worst.location)),
       ...(row.node === null ? {} : { node: row.node }),
+      profile: row.pattern,
+      matrix: "waiting",
       call: null,
     });
   }, cut(findings.length, ofFindings, "findings", `laggard show --top ${ofFindings} and report.json have all.`));
@@ -78,6 +80,7 @@ export function showFound(overview) {
   ], roots, (row) => change({
     ...(row.location === null ? {} : around(row.location)),
     ...(row.node === null ? {} : { node: row.node }),
+    profile: row.id,
     call: null,
   }), cut(roots.length, ofRoots, "root causes", "report.json has all."));
 }

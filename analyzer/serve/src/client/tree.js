@@ -1,5 +1,5 @@
-// The profile in three panes: what is measured, where in the program, at which ranks. A node that is
-// closed has its inclusive amount, one that is open what is left without those below it.
+// The profile in three panes: what is measured, where in the program, at which hosts, ranks and threads. In each, what
+// is closed has its inclusive amount, and what is open what is left without those below it.
 
 import { ask } from "./connection.js";
 import { keep } from "./save.js";
@@ -13,7 +13,13 @@ const element = (id) => document.getElementById(id);
 let shown = null;
 let asked = "";
 let drawn = "";
+/** The metric whose place among the others was shown last. */
+let unfolded = "";
 const open = new Set([0]);
+/** Ids of the metrics whose parts are shown. */
+const divided = new Set(["time", "lost"]);
+/** Hosts whose ranks are not shown. */
+const closed = new Set();
 /** First ranks of the rows whose threads are shown. */
 const parted = new Set();
 
@@ -55,17 +61,13 @@ function draw() {
   if (shown === null) return;
   drawn = `${state.order} ${state.percent} ${state.find}`;
   const nodes = tree();
-  const whole = shown.metrics.find((metric) => metric.name === shown.metric).whole;
+  const whole = shown.metrics.find((metric) => metric.id === shown.metric)?.whole ?? 0;
   const words = state.find.toLowerCase();
   const isFound = (node) => words !== "" && node.name.toLowerCase().includes(words);
   if (words !== "") for (const node of nodes.values()) if (isFound(node)) reveal(nodes, node.at);
   const isCompared = shown.against !== null;
   const tell = (value, of, unit = shown.unit) => (value === null || value === undefined ? "" : amount(value, unit, of));
-  fill("metrics", [
-    ["Metric", (row) => row.name],
-    ["Whole run", (row) => amount(row.whole, row.unit, row.whole), true],
-    ...(isCompared ? [["Before", (row) => tell(row.before, row.whole, row.unit), true]] : []),
-  ], shown.metrics, (row) => change({ profile: row.name }));
+  drawMetrics(isCompared, tell);
   const rows = [];
   const visit = (node, depth) => {
     rows.push({ ...node, depth });
@@ -106,23 +108,77 @@ function draw() {
   element("tree").dataset.metric = shown.metric;
 }
 
+/** The tree of metrics. */
+function drawMetrics(isCompared, tell) {
+  const all = shown.metrics;
+  const below = (id) => all.filter((row) => row.parent === id);
+  // What is asked for can be seen.
+  const parent = (id) => all.find((row) => row.id === id)?.parent ?? null;
+  if (shown.metric !== unfolded) {
+    unfolded = shown.metric;
+    for (let id = parent(shown.metric); id !== null; id = parent(id)) divided.add(id);
+  }
+  const rows = [];
+  const visit = (row, depth) => {
+    const parts = below(row.id);
+    const isOpen = parts.length > 0 && divided.has(row.id);
+    const left = (key) => parts.reduce((sum, part) => sum - (part[key] ?? 0), row[key] ?? 0);
+    const own = (key) => (isOpen && row[key] !== null ? Math.max(0, left(key)) : row[key]);
+    const sign = parts.length === 0 ? " " : isOpen ? "▾" : "▸";
+    rows.push({ ...row, left: own("whole"), left_before: own("before"), title: `${" ".repeat(depth * 2)}${sign} ${row.name}`, parts });
+    if (isOpen) for (const part of parts) visit(part, depth + 1);
+  };
+  for (const row of below(null)) visit(row, 0);
+  const whole = (row) => {
+    let top = row;
+    for (let next = parent(row.id); next !== null; next = parent(next)) top = all.find((one) => one.id === next);
+    return top.whole;
+  };
+  fill("metrics", [
+    ["Metric", (row) => row.title],
+    ["Whole run", (row) => amount(row.left, row.unit, whole(row)), true],
+    ...(isCompared ? [["Before", (row) => tell(row.left_before, whole(row), row.unit), true]] : []),
+  ], rows, (row) => {
+    if (row.parts.length > 0 && (row.id === shown.metric || !divided.has(row.id))) {
+      if (!divided.delete(row.id)) divided.add(row.id);
+    }
+    if (row.id === shown.metric) draw();
+    else change({ profile: row.id });
+  });
+  [...element("metrics").rows].slice(1).forEach((line, at) => line.classList.toggle("chosen", rows[at].id === shown.metric));
+  keep("metrics", all);
+}
+
 const span = (first, last) => (first === last ? String(first) : `${first}–${last}`);
 
-/** Hosts, ranks, and the threads of ranks that are open. */
+/** Hosts, their ranks, and the threads of ranks that are open. */
 function drawSystem() {
   const all = shown.system.flatMap((row) => [row, ...row.threads.map(([from, until, first, last, mean]) => ({
     ...row, thread: span(from, until), locations: [first, last], mean, threads: [],
   }))]);
-  const rows = all.filter((row) => row.thread === undefined || parted.has(row.first));
-  const most = Math.max(...all.map((row) => row.mean), 0);
+  const isShown = (row) => !closed.has(row.host) && (row.thread === undefined || parted.has(row.first));
+  const names = [...new Set(shown.system.map((row) => row.host))];
+  const rows = names.flatMap((host) => {
+    const ranks = shown.system.filter((row) => row.host === host);
+    const total = ranks.reduce((sum, row) => sum + row.mean * (row.last - row.first + 1), 0);
+    return [{ host, total, ranks }, ...all.filter((row) => row.host === host && isShown(row))];
+  });
+  const most = rows.reduce((sum, row) => sum + (row.total ?? 0), 0);
   const sign = (row) => (row.threads.length === 0 ? "" : parted.has(row.first) ? "▾ " : "▸ ");
   const hasThreads = all.length > shown.system.length;
+  const isMean = shown.system.some((row) => row.first !== row.last);
   fill("system", [
-    ["Host", (row, at) => (at > 0 && rows[at - 1].host === row.host ? "" : row.host)],
-    ["Rank", (row) => (row.thread === undefined ? `${sign(row)}${span(row.first, row.last)}` : ""), true],
+    ["Host", (row) => (row.ranks === undefined ? "" : `${closed.has(row.host) ? "▸" : "▾"} ${row.host}`)],
+    ["Rank", (row) => (row.ranks !== undefined || row.thread !== undefined ? "" : `${sign(row)}${span(row.first, row.last)}`), true],
     ...(hasThreads ? [["Thread", (row) => row.thread ?? "", true]] : []),
-    [rows.some((row) => row.first !== row.last) ? "Mean" : "", (row) => amount(row.mean, shown.unit, most), true],
-  ], rows, ({ first: rank, threads, locations: [first, last] }) => {
+    [isMean ? "All, or mean" : "", (row) => amount(row.total ?? row.mean, shown.unit, most), true],
+  ], rows, (row) => {
+    if (row.ranks !== undefined) {
+      if (!closed.delete(row.host)) closed.add(row.host);
+      drawSystem();
+      return;
+    }
+    const { first: rank, threads, locations: [first, last] } = row;
     if (threads.length > 0 && !parted.delete(rank)) parted.add(rank);
     drawSystem();
     change({ first, last });

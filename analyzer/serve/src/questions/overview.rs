@@ -4,12 +4,12 @@ use anyhow::Result;
 use laggard_overlay::Stop;
 use laggard_patterns::PatternId;
 use laggard_report::layout::GLUE;
-use laggard_report::{Report, words};
+use laggard_report::{Report, RootCause, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::metric::Metric;
-use super::{Asked, seconds, short, what_if};
+use super::{Asked, seconds, short, tree, what_if};
 use crate::share::Share;
 use crate::spending::NAMES;
 
@@ -42,6 +42,7 @@ impl Asked for Overview {
             }
             json!({
                 "id": found.id,
+                "pattern": found.pattern,
                 "name": found.name,
                 "operation": found.operation,
                 "place": short(&words::place(&found.location)),
@@ -64,7 +65,7 @@ impl Asked for Overview {
                 "what": short(&words::root_cause(root).replace(GLUE, " ")),
                 "ranks": short(&root.rank_set),
                 "location": root.ranks.first().map(|one| location(one.rank)),
-                "node": node(report, &root.location.callpath, &root.operation),
+                "node": Some(place_of_cause(report, root)).filter(|at| *at > 0),
                 "severity_s": root.severity_s,
                 "percent": root.percent,
                 "can_go": laggard_whatif::can_be_told(root),
@@ -93,6 +94,7 @@ impl Asked for Overview {
             "efficiency": report.efficiency,
             "kinds": NAMES,
             "metrics": Metric::all(share, patterns),
+            "profile": tree::offered(report),
             "findings": findings.collect::<Vec<_>>(),
             "findings_in_report": report.bottlenecks.len(),
             "root_causes": roots.collect::<Vec<_>>(),
@@ -101,6 +103,22 @@ impl Asked for Overview {
             "root_causes_that_can_go": can_go.count(),
         }))
     }
+}
+
+/// Position in the tree of call paths of what a root cause did; 0 if the tree has no part of its path.
+pub fn place_of_cause(report: &Report, root: &RootCause) -> usize {
+    let (at, call, below) = match (&root.activity[..], &root.until) {
+        ("latency", Some(until)) => (&until.location, &until.operation[..], ""),
+        ("io" | "call", _) => (&root.location, &root.operation[..], ""),
+        (activity, Some(_)) => (&root.location, "", activity),
+        (_, None) => (&root.location, &root.operation[..], ""),
+    };
+    let place = node(report, &at.callpath, call).unwrap_or(0);
+    let nodes = report.call_tree.as_ref().map(|tree| &tree.nodes[..]);
+    let mut nodes = nodes.unwrap_or_default().iter();
+    let is_below =
+        |node: &laggard_report::CallNode| node.parent == Some(place as u32) && node.kind == below;
+    nodes.position(is_below).unwrap_or(place)
 }
 
 /// Position in the tree of call paths of a call there, or of the innermost of its frames that the tree has.

@@ -4,10 +4,12 @@
 use anyhow::{Context, Result};
 use laggard_engine::events::Placed;
 use laggard_overlay::Stop;
-use laggard_report::{Amount, CallNode, CallTree, Spread, words};
+use laggard_report::layout::GLUE;
+use laggard_report::{Amount, CallNode, CallTree, Report, RootCause, Spread, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::overview::place_of_cause;
 use super::{Asked, LONGEST, cut, short};
 use crate::against;
 use crate::share::Share;
@@ -20,30 +22,152 @@ const NAMES: usize = 40_000;
 /// Most rows of threads of a rank.
 const THREADS: u32 = 512;
 
+/// Most root causes that are metrics.
+const ROOTS: usize = 50;
+
 /// Asks for a metric, by place in the program, and for one of these by ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tree {
-    /// What is measured: `time`, `waiting`, `caused`, `calls` or `bytes`.
+    /// What is measured: `time`, `waiting`, `caused`, `calls`, `bytes`, a part of the time or of the time lost as the
+    /// report has it, or the id of a root cause.
     pub metric: String,
     /// Position of the node whose ranks are asked for; the whole run.
     pub node: Option<usize>,
 }
 
-/// A metric: its name, its unit, and its amount at a node.
-type Metric = (
+/// What every node of the tree has: id, name, unit, amount.
+type OfNodes = (
+    &'static str,
     &'static str,
     &'static str,
     fn(&CallNode) -> Option<Amount<f64>>,
 );
 
-/// All of them.
-const METRICS: [Metric; 5] = [
-    ("time", "s", |node| Some(node.time_s.clone())),
-    ("waiting", "s", |node| Some(node.waiting_s.clone())),
-    ("caused", "s", |node| node.caused_s.clone()),
-    ("calls", "", |node| Some(node.calls.as_f64())),
-    ("bytes", "B", |node| Some(node.bytes.as_f64())),
+const OF_NODES: [OfNodes; 5] = [
+    ("time", "Time", "s", |node| Some(node.time_s.clone())),
+    ("waiting", "Waiting", "s", |node| {
+        Some(node.waiting_s.clone())
+    }),
+    ("caused", "Caused waiting", "s", |node| {
+        node.caused_s.clone()
+    }),
+    ("calls", "Calls", "", |node| Some(node.calls.as_f64())),
+    ("bytes", "Bytes", "B", |node| Some(node.bytes.as_f64())),
 ];
+
+/// A metric of a report.
+struct Metric {
+    id: String,
+    /// The one that it is part of.
+    parent: Option<String>,
+    name: String,
+    unit: &'static str,
+    /// By node.
+    amounts: Vec<Option<Amount<f64>>>,
+}
+
+impl Metric {
+    /// Of the whole run; `None` if there is none.
+    fn whole(&self) -> Option<f64> {
+        Some(self.amounts.first()?.as_ref()?.inclusive)
+    }
+}
+
+/// All metrics of a report, each after the one that it is part of.
+fn metrics(report: &Report) -> Vec<Metric> {
+    let Some(tree) = &report.call_tree else {
+        return Vec::new();
+    };
+    let mut all: Vec<Metric> = Vec::new();
+    for (id, name, unit, amount) in OF_NODES {
+        all.push(Metric {
+            id: id.to_owned(),
+            parent: None,
+            name: name.to_owned(),
+            unit,
+            amounts: tree.nodes.iter().map(amount).collect(),
+        });
+    }
+    for metric in &tree.metrics {
+        let mut amounts = vec![None; tree.nodes.len()];
+        for of in &metric.nodes {
+            if let Some(place) = amounts.get_mut(of.node as usize) {
+                *place = Some(of.time_s.clone());
+            }
+        }
+        all.push(Metric {
+            id: metric.id.clone(),
+            parent: metric.parent.clone(),
+            name: metric.name.clone(),
+            unit: "s",
+            amounts,
+        });
+    }
+    let roots = report.root_causes.iter().flatten().take(ROOTS);
+    all.extend(roots.map(|root| Metric {
+        id: root.id.clone(),
+        parent: Some("caused".to_owned()),
+        name: short(&words::root_cause(root).replace(GLUE, " ")),
+        unit: "s",
+        amounts: at_its_place(report, tree, root),
+    }));
+    all
+}
+
+/// Ids of the metrics of a report.
+pub fn offered(report: &Report) -> Vec<String> {
+    metrics(report)
+        .into_iter()
+        .map(|metric| metric.id)
+        .collect()
+}
+
+/// The waiting that a root cause started, by node: where it is, and above. Its ranks are known if the report lists
+/// all of them.
+fn at_its_place(report: &Report, tree: &CallTree, root: &RootCause) -> Vec<Option<Amount<f64>>> {
+    let mut amounts = vec![None; tree.nodes.len()];
+    let listed: f64 = root.ranks.iter().map(|one| one.severity_s).sum();
+    let is_whole = (listed - root.severity_s).abs() <= 1e-6 * root.severity_s;
+    let spread = || {
+        let each = tree.ranks_per_class.max(1);
+        let mut classes = vec![0.0; report.run.ranks.div_ceil(each) as usize];
+        let mut ranks = vec![0.0; report.run.ranks as usize];
+        for one in &root.ranks {
+            let rank = ranks.get_mut(one.rank as usize)?;
+            *rank += one.severity_s;
+            let first = one.rank / each * each;
+            let count = each.min(report.run.ranks - first);
+            classes[(one.rank / each) as usize] += one.severity_s / f64::from(count);
+        }
+        let largest = (0..)
+            .zip(&ranks)
+            .max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));
+        let (max_rank, max) = largest.map(|(rank, most)| (rank, *most))?;
+        ranks.sort_by(f64::total_cmp);
+        let middle = ranks[(ranks.len() - 1) / 2] + ranks[ranks.len() / 2];
+        Some(Spread {
+            min: *ranks.first()?,
+            median: middle / 2.0,
+            max,
+            max_rank,
+            classes,
+            threads: Vec::new(),
+        })
+    };
+    let spread = Some(()).filter(|()| is_whole).and_then(|()| spread());
+    let place = place_of_cause(report, root);
+    let mut next = Some(place);
+    while let Some(at) = next {
+        let exclusive = if at == place { root.severity_s } else { 0.0 };
+        amounts[at] = Some(Amount {
+            inclusive: root.severity_s,
+            exclusive,
+            ranks: spread.clone(),
+        });
+        next = tree.nodes[at].parent.map(|above| above as usize);
+    }
+    amounts
+}
 
 impl Asked for Tree {
     /// The head's report tells all.
@@ -57,30 +181,44 @@ impl Asked for Tree {
         let report = share.report()?;
         let tree = report.call_tree.as_ref();
         let tree = tree.context("the report has no call tree: analyze the trace again")?;
-        let names = || METRICS.map(|(name, ..)| name).join(", ");
-        let metric = METRICS.iter().find(|(name, ..)| *name == self.metric);
-        let (name, unit, amount) =
-            metric.with_context(|| format!("metric is one of {}", names()))?;
-        let run = tree.nodes.first().context("the call tree is empty")?;
-        let other = share.against().and_then(|other| other.call_tree.as_ref());
-        let other = other.map(|other| &other.nodes[..]);
-        let same = other.map(|other| against::same(&tree.nodes, other));
-        let metrics = METRICS.iter().filter_map(|(name, unit, amount)| {
-            let whole = amount(run)?.inclusive;
-            let before = other.and_then(|other| Some(amount(other.first()?)?.inclusive));
-            Some(json!({"name": name, "unit": unit, "whole": whole, "before": before}))
+        let all = metrics(report);
+        let metric = all.iter().find(|metric| metric.id == self.metric);
+        let metric = metric.context("the report has no such metric")?;
+        anyhow::ensure!(!tree.nodes.is_empty(), "the call tree is empty");
+        let amount = |at: usize| metric.amounts.get(at).cloned().flatten();
+        let other = share.against().filter(|other| other.call_tree.is_some());
+        let others = other.map(metrics).unwrap_or_default();
+        // Other runs have other root causes.
+        let same_metric = |id: &str| {
+            let is_it =
+                |other: &&Metric| other.id == id && other.parent.as_deref() != Some("caused");
+            others.iter().find(is_it)
+        };
+        let other_nodes = other.and_then(|other| Some(&other.call_tree.as_ref()?.nodes[..]));
+        let same = other_nodes.map(|other| against::same(&tree.nodes, other));
+        let rows = all.iter().filter_map(|metric| {
+            let before = same_metric(&metric.id).and_then(Metric::whole);
+            Some(json!({
+                "id": metric.id,
+                "parent": metric.parent,
+                "name": metric.name,
+                "unit": metric.unit,
+                "whole": metric.whole()?,
+                "before": before,
+            }))
         });
+        let other_metric = same_metric(&metric.id);
         // Inclusive and exclusive at the same place of the other run.
         let before = |at: usize| {
-            let node = &other?[same.as_ref()?[at]?];
-            let amount = amount(node)?;
+            let at = same.as_ref()?[at]?;
+            let amount = other_metric?.amounts.get(at)?.clone().unwrap_or_default();
             Some([amount.inclusive, amount.exclusive])
         };
-        let kept = largest(tree, *amount);
+        let kept = largest(tree, &amount);
         let longest = longest(kept.iter().map(|&at| &tree.nodes[at].name[..]));
         let nodes = kept.iter().map(|&at| {
             let node = &tree.nodes[at];
-            let amount = amount(node).unwrap_or_default();
+            let amount = amount(at).unwrap_or_default();
             let spread = amount.ranks.as_ref();
             json!([
                 at,
@@ -98,21 +236,19 @@ impl Asked for Tree {
                 before(at),
             ])
         });
-        let chosen = tree
-            .nodes
-            .get(self.node.unwrap_or(0))
-            .context("no such node")?;
+        let chosen = self.node.unwrap_or(0);
+        anyhow::ensure!(chosen < tree.nodes.len(), "no such node");
         let spread = amount(chosen).and_then(|amount| amount.ranks);
         let extremes = spread.as_ref();
         let extremes = extremes.map(|one| json!([one.min, one.median, one.max, one.max_rank]));
         Ok(json!({
-            "metric": name,
+            "metric": metric.id,
             "against": share.against().map(|other| short(&words::command(&other.run))),
-            "unit": unit,
-            "metrics": metrics.collect::<Vec<_>>(),
+            "unit": metric.unit,
+            "metrics": rows.collect::<Vec<_>>(),
             "nodes": nodes.collect::<Vec<_>>(),
             "nodes_in_report": tree.nodes.len(),
-            "node": self.node.unwrap_or(0),
+            "node": chosen,
             "ranks_per_class": tree.ranks_per_class,
             "spread": extremes,
             "system": spread.map_or_else(|| json!([]), |spread| system(share, tree, spread)),
@@ -131,8 +267,8 @@ fn longest<'n>(names: impl Iterator<Item = &'n str> + Clone) -> usize {
 }
 
 /// Positions of the nodes with most of a metric, and of all above them, ascending.
-fn largest(tree: &CallTree, amount: fn(&CallNode) -> Option<Amount<f64>>) -> Vec<usize> {
-    let of = |at: &usize| amount(&tree.nodes[*at]).map_or(0.0, |amount| amount.inclusive);
+fn largest(tree: &CallTree, amount: &impl Fn(usize) -> Option<Amount<f64>>) -> Vec<usize> {
+    let of = |at: &usize| amount(*at).map_or(0.0, |amount| amount.inclusive);
     let mut order: Vec<usize> = (0..tree.nodes.len()).collect();
     order.sort_by(|a, b| of(b).total_cmp(&of(a)).then(a.cmp(b)));
     order.truncate(NODES);
@@ -156,12 +292,17 @@ fn system(share: &Share, tree: &CallTree, spread: Spread<f64>) -> Value {
     let rows = (0..).zip(spread.classes).map(|(class, mean)| {
         let first: u32 = class * count;
         let at = placed.partition_point(|one| one.rank < first);
-        let host = placed.get(at).map_or("", |_| share.host(at));
+        let until = placed.partition_point(|one| one.rank <= first.saturating_add(count - 1));
+        let host = |at: usize| placed.get(at).map_or("", |_| share.host(at));
+        let host = match [host(at), host(until.saturating_sub(1).max(at))] {
+            [one, same] if one == same => one.to_owned(),
+            [from, to] => format!("{from} … {to}"),
+        };
         let last = first.saturating_add(count - 1).min(last);
         let locations = share.of_ranks(first, last);
         let means = threads.next().unwrap_or_default();
         json!({
-            "host": short(host),
+            "host": short(&host),
             "first": first,
             "last": last,
             "locations": locations,

@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 
-use laggard_report::{Amount, CallNode, seconds, words};
+use laggard_report::{Amount, CallNode, NodeTime, TreeMetric, seconds, words};
 use laggard_trace::calls;
 use laggard_trace::calls::user::REGION;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::metrics::Detail;
 use super::spread::Spreading;
 use crate::findings::places::Places;
 use crate::roots::activities::{Kind, Site};
@@ -17,29 +18,6 @@ const NODES: usize = 128;
 /// The node of the whole run, and that of all that is not in the tree.
 const RUN: usize = 0;
 pub const REST: usize = 1;
-
-/// Kinds of amounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metric {
-    Calls,
-    /// In calls, and outside of them after a call. ns.
-    Time,
-    /// ns.
-    Waiting,
-    /// Waiting that started there, ns.
-    Caused,
-    Bytes,
-}
-
-impl Metric {
-    pub const ALL: [Metric; 5] = [
-        Metric::Calls,
-        Metric::Time,
-        Metric::Waiting,
-        Metric::Caused,
-        Metric::Bytes,
-    ];
-}
 
 /// The tree without amounts, as agents know it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -86,10 +64,35 @@ impl What {
 /// One kind of amounts, at the head, by node.
 pub struct Amounts {
     pub exclusive: Vec<u64>,
-    /// Of the node with those below it; none where there is nothing.
+    /// With those of the nodes below.
+    pub inclusive: Vec<u64>,
+    /// How these are spread; none where there is nothing.
     pub spreads: Vec<Option<Spreading>>,
     /// The same by classes of ranks and threads; empty without threads.
     pub of_threads: Vec<Option<Vec<Vec<u64>>>>,
+}
+
+impl Amounts {
+    fn at<T>(&self, node: usize, unit: impl Fn(u64) -> T) -> Amount<T> {
+        let threads = self.of_threads.get(node).cloned().flatten();
+        let threads = threads.unwrap_or_default();
+        let spread = self.spreads[node].clone();
+        Amount {
+            inclusive: unit(self.inclusive[node]),
+            exclusive: unit(self.exclusive[node]),
+            ranks: spread.map(|spread| spread.told(threads, unit)),
+        }
+    }
+}
+
+/// What every node has.
+pub struct OfNodes {
+    pub calls: Amounts,
+    pub time: Amounts,
+    pub waiting: Amounts,
+    /// Absent if root causes were not searched.
+    pub caused: Option<Amounts>,
+    pub bytes: Amounts,
 }
 
 impl Shape {
@@ -168,6 +171,13 @@ impl Shape {
         values
     }
 
+    /// Amounts by node, with those of the nodes below.
+    pub fn sums(&self, exclusive: &[u64]) -> Vec<u64> {
+        let mut sums = exclusive.to_vec();
+        self.add_up(&mut sums, |sum, part| *sum = sum.saturating_add(*part));
+        sums
+    }
+
     /// Adds the amounts of each node to its parent's.
     fn add_up<T>(&self, amounts: &mut [T], add: impl Fn(&mut T, &T)) {
         for node in (1..amounts.len()).rev() {
@@ -176,16 +186,16 @@ impl Shape {
         }
     }
 
-    /// The nodes of the report: each before those below it, of these the ones with most time first.
-    pub fn told(&self, names: Vec<Named>, amounts: Vec<Amounts>, is_traced: bool) -> Vec<CallNode> {
-        let inclusive = amounts.iter().map(|of| {
-            let mut sums = of.exclusive.clone();
-            self.add_up(&mut sums, |sum, part| *sum = sum.saturating_add(*part));
-            sums
-        });
-        let inclusive: Vec<Vec<u64>> = inclusive.collect();
+    /// The nodes of the report: each before those below it, of these the ones with most time first. And what
+    /// the details have there.
+    pub fn told(
+        &self,
+        names: Vec<Named>,
+        of: OfNodes,
+        details: Vec<(Detail, Amounts)>,
+    ) -> (Vec<CallNode>, Vec<TreeMetric>) {
         let order = |node: usize| {
-            let [calls, time, ..] = [0, 1].map(|metric| Reverse(inclusive[metric][node]));
+            let [calls, time] = [&of.calls, &of.time].map(|of| Reverse(of.inclusive[node]));
             (node == REST, time, calls, &names[node])
         };
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); names.len()];
@@ -197,48 +207,41 @@ impl Shape {
         }
         let mut numbers: Vec<u32> = vec![0; names.len()];
         let mut rows: Vec<CallNode> = Vec::new();
+        let mut in_order: Vec<usize> = Vec::new();
         let mut open = vec![RUN];
         while let Some(node) = open.pop() {
             open.extend(&below[node]);
             numbers[node] = rows.len() as u32;
-            let amount = |metric: Metric| {
-                let at = metric as usize;
-                let of = (inclusive[at][node], amounts[at].exclusive[node]);
-                let threads = amounts[at].of_threads.get(node).cloned().flatten();
-                let spread = amounts[at].spreads[node].clone();
-                (
-                    of,
-                    spread.map(|spread| (spread, threads.unwrap_or_default())),
-                )
-            };
-            let count = |metric| {
-                let ((inclusive, exclusive), spread) = amount(metric);
-                Amount {
-                    inclusive,
-                    exclusive,
-                    ranks: spread.map(|(one, threads)| one.told(threads, |value| value)),
-                }
-            };
-            let time = |metric| {
-                let ((inclusive, exclusive), spread) = amount(metric);
-                Amount {
-                    inclusive: seconds(inclusive),
-                    exclusive: seconds(exclusive),
-                    ranks: spread.map(|(one, threads)| one.told(threads, seconds)),
-                }
-            };
+            in_order.push(node);
             let (what, name) = &names[node];
             rows.push(CallNode {
                 parent: (node != RUN).then(|| numbers[self.parents[node] as usize]),
                 kind: what.name().to_owned(),
                 name: name.clone(),
-                calls: count(Metric::Calls),
-                time_s: time(Metric::Time),
-                waiting_s: time(Metric::Waiting),
-                caused_s: is_traced.then(|| time(Metric::Caused)),
-                bytes: count(Metric::Bytes),
+                calls: of.calls.at(node, |count| count),
+                time_s: of.time.at(node, seconds),
+                waiting_s: of.waiting.at(node, seconds),
+                caused_s: of.caused.as_ref().map(|of| of.at(node, seconds)),
+                bytes: of.bytes.at(node, |bytes| bytes),
             });
         }
-        rows
+        let details = details.into_iter().map(|(detail, of)| {
+            let nodes = (0..)
+                .zip(&in_order)
+                .filter(|(_, node)| of.inclusive[**node] > 0);
+            TreeMetric {
+                id: detail.id.to_owned(),
+                parent: detail.parent.map(str::to_owned),
+                name: detail.name.to_owned(),
+                nodes: nodes
+                    .map(|(number, node)| NodeTime {
+                        node: number,
+                        time_s: of.at(*node, seconds),
+                    })
+                    .collect(),
+            }
+        });
+        let metrics = details.filter(|metric| !metric.nodes.is_empty()).collect();
+        (rows, metrics)
     }
 }
