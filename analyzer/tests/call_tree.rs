@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use laggard_engine::AnalyzeOptions;
-use laggard_report::{Amount, CallNode, CallTree, Report};
+use laggard_report::{Amount, CallNode, CallTree, LocationTimes, Report};
 use laggard_trace::calls::number;
 use laggard_trace::{Extension, Record, Signature};
 
@@ -15,6 +15,18 @@ fn analyzed(calls: Vec<Calls>) -> Report {
     let report = analyze_by_agents(calls, &options, [None, Some(3), Some(5)]);
     let tree = report.call_tree.as_ref().expect("a tree");
     parts_add_up(tree);
+    // Of locations, all kinds are known.
+    for (id, of) in [
+        ("computation", |one| one.computation_s),
+        ("communication", |one| one.communication_s),
+        ("synchronization", |one| one.synchronization_s),
+        ("io", |one| one.io_s),
+    ] as [(&str, fn(&LocationTimes) -> f64); 4]
+    {
+        let times: f64 = report.locations.iter().map(of).sum();
+        let found = inclusive(tree, id)[0];
+        assert!(near(found, times), "{id}: {found} of {times}");
+    }
     // All that a pattern charges is somewhere in the tree.
     for (id, metric) in report
         .metrics
@@ -207,6 +219,38 @@ fn amounts_are_where_they_belong() {
     let waits = cells.iter().filter(|cell| ms(cell.waiting_s) > 0);
     let waits = waits.map(|cell| (cell.from, cell.to, ms(cell.waiting_s)));
     assert_eq!(waits.collect::<Vec<_>>(), [(1, 0, 50)]);
+}
+
+/// Time between looks that counts as looking is that of the looks alone, not of the lines that they are on: of two in a
+/// loop, and of a run of looks that never finds anything.
+#[test]
+fn looking_is_no_computation() {
+    let mut r = ranks(2);
+    for calls in &mut r {
+        calls.call(1, init(), 0, MS);
+    }
+    let request = r[1].irecv(20, 0, 5, MS);
+    let lonely = r[1].irecv(20, 0, 9, 2 * MS);
+    let mut now = 3 * MS;
+    for _ in 0..1_000 {
+        for (line, operation) in [(21, number::MPI_Test), (22, number::MPI_Testall)] {
+            r[1].call(line, vain(operation), now, now + 1_000);
+            now += 1_000 + 2_000 * u64::from(line - 20);
+        }
+    }
+    r[0].send(10, 1, 5, now, now + 1_000);
+    r[1].test(21, &[request], now, now + 1_000);
+    r[1].cancel(24, lonely, now + 1_000, now + 2_000);
+    for calls in &mut r {
+        calls.call(2, finalize(), now + 2 * MS, now + 3 * MS);
+    }
+    let report = analyzed(r);
+    let tree = report.call_tree.as_ref().expect("a tree");
+    for line in [21, 22] {
+        let frame = node(tree, "frame", &format!(":{line}"));
+        let of = &frame.time_s;
+        assert!(of.exclusive < 1e-5 && of.inclusive > 2.9e-3, "{frame:#?}");
+    }
 }
 
 /// Before rank 0 sends, it sleeps and works; in its send it has no processor. What is between calls and no work

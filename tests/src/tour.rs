@@ -212,8 +212,10 @@ impl Tour {
     fn threads(&mut self, told: &Value, name: &str) {
         self.click("#metrics tr[tabindex]");
         self.click("#tree tr[tabindex]");
+        // Below the head and the first host.
+        let first_rank = "#system tr[tabindex]:nth-of-type(3)";
         let before = self.count("#system tr[tabindex]");
-        self.click("#system tr[tabindex]");
+        self.click(first_rank);
         let threads = self.count("#system tr[tabindex]") - before;
         let locations = told["locations"].as_array().into_iter().flatten();
         let of_first = locations.filter(|one| one["rank"] == 0).count();
@@ -225,7 +227,7 @@ impl Tour {
             );
             self.click(&format!(
                 "#system tr[tabindex]:nth-of-type({})",
-                2 + threads
+                3 + threads
             ));
             let first = "new URLSearchParams(location.hash.slice(1)).get('first') ?? -1";
             assert_eq!(
@@ -233,7 +235,7 @@ impl Tour {
                 threads as f64 - 1.0
             );
         }
-        self.click("#system tr[tabindex]");
+        self.click(first_rank);
         assert_eq!(self.count("#system tr[tabindex]"), before);
         self.press("0");
     }
@@ -334,7 +336,8 @@ pub fn tour(bench: &Bench, trace: &Path, report: &Path, name: &str) -> Seen {
     }
     // A rank may have many locations.
     let locations = told["locations"].as_array().map_or(0, Vec::len);
-    let rows = tour.count("#system tr[tabindex]");
+    let hosts = told["run"]["hosts"].as_array().map_or(0, Vec::len);
+    let rows = tour.count("#system tr[tabindex]").saturating_sub(hosts);
     if rows > 1 && told["run"]["ranks"] == rows {
         tour.click("#system tr:last-child");
         let last = "new URLSearchParams(location.hash.slice(1)).get('last') ?? -1";

@@ -367,6 +367,9 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
             .locations
             .binary_search_by_key(&who, LocationTimes::who);
         let mut between: FxHashMap<(u16, PathKey), u64> = FxHashMap::default();
+        for (signature, looked) in thread.polling.between_after() {
+            thread.counted.looked_after(signature, looked);
+        }
         for (signature, looked) in thread.polling.between() {
             let (operation, path) = name(signature);
             let sum = between.entry((operation, path)).or_default();

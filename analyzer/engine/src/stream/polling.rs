@@ -298,13 +298,48 @@ fn place(signature: &Signature, path: PathKey, event: Option<&Event>) -> Place {
     (signature.operation, path, object)
 }
 
+/// Calls after which time between looks is told apart. There are as many as a loop has looks.
+const AFTER: usize = 4;
+
+/// Time between looks that counts as looking, ns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Between {
+    all: u64,
+    /// The part of it that is between records, by the signature of the one before.
+    after: [(u32, u64); AFTER],
+}
+
+impl Between {
+    /// Adds `all`, of which some is after a record with this signature.
+    fn add(&mut self, all: i64, (signature, time): (u32, i64)) {
+        self.all = self.all.saturating_add(all.max(0) as u64);
+        self.add_after(signature, time.max(0) as u64);
+    }
+
+    fn add_after(&mut self, signature: u32, time: u64) {
+        let mut known = self.after.iter();
+        let at = known.position(|(of, sum)| *of == signature || *sum == 0);
+        let (of, sum) = &mut self.after[at.unwrap_or(AFTER - 1)];
+        if *sum == 0 {
+            *of = signature;
+        }
+        *sum = sum.saturating_add(time);
+    }
+
+    fn merge(&mut self, other: &Between) {
+        self.all = self.all.saturating_add(other.all);
+        for (signature, time) in other.after {
+            self.add_after(signature, time);
+        }
+    }
+}
+
 /// Looks in a row at one place, with nothing but looking between them, in vain so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     stretch: Stretch,
     calls: u64,
-    /// Time between looks, ns.
-    between: u64,
+    between: Between,
     /// Number of the row of the location's looks.
     row: u64,
 }
@@ -316,13 +351,11 @@ struct Looking {
     signature: u32,
     /// Looks since one found something.
     episode: Episode,
-    /// Time between looks that counts as looking, ns: of all episodes that found something, and of
-    /// this one, if it does.
-    between: (u64, u64),
+    /// Of all episodes that found something, and of this one, if it does.
+    between: (Between, Between),
     run: Run,
-    /// Runs of looks that no later one explains, and the time between looks of those since one found
-    /// something, ns.
-    vain: (Episode, u64),
+    /// Runs of looks that no later one explains, and those since one found something.
+    vain: (Episode, Between),
 }
 
 /// Polling of a location.
@@ -339,6 +372,8 @@ pub struct Polling {
     row: u64,
     /// Requests posted so far.
     posts: u64,
+    /// Signature of the last call.
+    last: u32,
     /// Episodes that ended in this slab, with the numbers of the calls that ended them.
     ended: VecDeque<(u64, Episode)>,
 }
@@ -415,20 +450,21 @@ impl Polling {
                 let found = number.and_then(|number| self.looking.get_mut(number as usize));
                 if look.is_vain {
                     if let Some(found) = found {
-                        found.add(&look, times, self.posts);
-                        found.run_on(&look, times, (self.posts, self.row));
+                        found.add(&look, times, (self.posts, self.last));
+                        found.run_on(&look, times, (self.posts, self.row, self.last));
                     }
                 } else if let Some(found) = found
                     // A look that finds something at once is no waiting.
                     && found.episode.begin().is_some()
                     && let Some(first) = found_by(listed(lists, row), event, self.posts)
                 {
-                    found.add(&look, times, self.posts);
+                    found.add(&look, times, (self.posts, self.last));
                     let episode = found.end(times.0, first);
                     self.ended.push_back((columns.number + at as u64, episode));
                 }
             }
             self.posts += u64::from(row.has(flags::POSTS));
+            self.last = columns.signature[at];
         }
     }
 
@@ -450,8 +486,18 @@ impl Polling {
     pub fn between(&self) -> impl Iterator<Item = (u32, u64)> {
         let looking = self.looking.iter();
         looking.map(|looking| {
-            let all = looking.between.0.saturating_add(looking.vain.1);
+            let all = looking.between.0.all.saturating_add(looking.vain.1.all);
             (looking.signature, all)
+        })
+    }
+
+    /// The part of it that is between records, ns, by the signature of the one before, which may come several times.
+    pub fn between_after(&self) -> impl Iterator<Item = (u32, u64)> {
+        let looking = self.looking.iter();
+        looking.flat_map(|looking| {
+            [looking.between.0.after, looking.vain.1.after]
+                .into_iter()
+                .flatten()
         })
     }
 
@@ -496,9 +542,8 @@ fn found_by(listed: &[(u32, u32)], event: Option<&Event>, posts: u64) -> Option<
 
 impl Looking {
     /// Adds a record of looks to the episode.
-    fn add(&mut self, look: &Look, (enter, leave): (i64, i64), posts: u64) {
-        let between = look.between.max(0) as u64;
-        self.between.1 = self.between.1.saturating_add(between);
+    fn add(&mut self, look: &Look, (enter, leave): (i64, i64), (posts, last): (u64, u32)) {
+        self.between.1.add(look.between, (last, look.before));
         let stretch = |begin, end, looked| Stretch {
             begin,
             end,
@@ -513,7 +558,12 @@ impl Looking {
     }
 
     /// Adds looks in vain to the run, or begins another one with them.
-    fn run_on(&mut self, look: &Look, (enter, leave): (i64, i64), (posts, row): (u64, u64)) {
+    fn run_on(
+        &mut self,
+        look: &Look,
+        (enter, leave): (i64, i64),
+        (posts, row, last): (u64, u64, u32),
+    ) {
         let is_dense = look.looked == leave - enter;
         if self.run.row != row || !is_dense {
             self.close();
@@ -539,7 +589,7 @@ impl Looking {
         let run = &mut self.run;
         (run.row, run.calls) = (row, run.calls.saturating_add(look.calls));
         let between = look.between - look.before + before;
-        run.between = run.between.saturating_add(between.max(0) as u64);
+        run.between.add(between, (last, before));
     }
 
     /// Ends the run.
@@ -547,7 +597,7 @@ impl Looking {
         let run = std::mem::take(&mut self.run);
         if run.calls >= CALLS {
             self.vain.0.add(run.stretch);
-            self.vain.1 = self.vain.1.saturating_add(run.between);
+            self.vain.1.merge(&run.between);
         }
     }
 
@@ -557,9 +607,9 @@ impl Looking {
         let episode = std::mem::take(&mut self.episode).since_post(first);
         self.close();
         self.vain.0.since_post(first);
-        self.vain.1 = 0;
-        let (sum, between) = self.between;
-        self.between = (sum.saturating_add(between), 0);
+        self.vain.1 = Between::default();
+        let between = std::mem::take(&mut self.between.1);
+        self.between.0.merge(&between);
         Episode { found, ..episode }
     }
 }

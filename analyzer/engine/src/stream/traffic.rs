@@ -303,6 +303,13 @@ impl Counted {
         self.computed.get(signature as usize).copied().unwrap_or(0)
     }
 
+    /// Takes away time after calls with this signature that counts as looking, ns.
+    pub fn looked_after(&mut self, signature: u32, time: u64) {
+        if let Some(computed) = self.computed.get_mut(signature as usize) {
+            *computed = computed.saturating_sub(time);
+        }
+    }
+
     /// Messages and bytes sent, by the receiver's world rank; a rank may come several times.
     pub fn sent(&self, signatures: &[Signature]) -> impl Iterator<Item = (u32, (u64, u64))> {
         let plain = signatures.iter().zip(&self.plain);
