@@ -90,7 +90,7 @@ static void share_briefly(double ns)
 int main(int argc, char **argv)
 {
     int rank, value = 0;
-    double slept = 0, off = 0, kernel = 0;
+    double slept = 0, worked = 0, off = 0, kernel = 0;
     long faults = 0;
     pthread_t other;
     pid_t process = 0;
@@ -116,6 +116,7 @@ int main(int argc, char **argv)
         }
     }
     for (int round = 0; round < ROUNDS; round++) {
+        MPI_Barrier(MPI_COMM_WORLD); /* MARK begin */
         if (rank == 0) {
             struct rusage before, after;
             double begin = wall(), used = processor();
@@ -141,8 +142,9 @@ int main(int argc, char **argv)
             faults += after.ru_minflt - before.ru_minflt;
             kernel += 1e9 * (after.ru_stime.tv_sec - before.ru_stime.tv_sec)
                       + 1e3 * (after.ru_stime.tv_usec - before.ru_stime.tv_usec);
+            worked += processor() - used;
             off += wall() - begin - (processor() - used);
-            MPI_Send(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+            MPI_Send(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD); /* MARK end */
         } else {
             MPI_Recv(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
@@ -153,8 +155,8 @@ int main(int argc, char **argv)
     else if (is_shared)
         pthread_join(other, NULL);
     if (rank == 0)
-        printf("{\"slept\": %.0f, \"off\": %.0f, \"kernel\": %.0f, \"faults\": %ld}\n", slept, off, kernel,
-               faults);
+        printf("{\"slept\": %.0f, \"worked\": %.0f, \"off\": %.0f, \"kernel\": %.0f, \"faults\": %ld}\n", slept,
+               worked, off, kernel, faults);
     MPI_Finalize();
     return 0;
 }
