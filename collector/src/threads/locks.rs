@@ -538,6 +538,12 @@ pub fn wants(site: CallSite, what: (u16, u64), code: u64) {
     if !is_recorded() {
         return;
     }
+    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
+    let thread = unsafe { *slot() };
+    if !thread.is_null() && thread != UNRECORDED {
+        // SAFETY: as above.
+        unsafe { (*thread).membership.wanted = (what.1, code) };
+    }
     wait_for(site, Place::before(site, code), what);
 }
 
@@ -574,11 +580,17 @@ pub fn had(key: u64) {
     }
 }
 
-/// It has left it, or given it back, by a call that returns to `code`.
-pub fn left(site: CallSite, (number, key): (u16, u64), code: u64) {
+/// It has left it, or given it back, by a call that returns to `code`. LLVM's runtime tells that of critical sections
+/// to first threads alone: the place is where they are entered, as it is in programs by GCC.
+pub fn left(site: CallSite, (number, key): (u16, u64), mut code: u64) {
     // SAFETY: the slot belongs to this thread, and states live as long as their threads.
     let thread = unsafe { *slot() };
     if !thread.is_null() && thread != UNRECORDED {
+        // SAFETY: as above.
+        let (wanted, entered) = unsafe { (*thread).membership.wanted };
+        if number == number::omp_critical_end && wanted == key {
+            code = entered;
+        }
         // SAFETY: as above.
         let held = unsafe { &mut (*thread).membership.held };
         if let Some(held) = held.iter_mut().find(|held| **held == key) {

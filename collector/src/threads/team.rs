@@ -145,6 +145,8 @@ pub struct Membership {
     pub(super) wait: Option<super::locks::Wait>,
     /// Locks that it waited for and has not given back yet, where the runtime tells of them; 0 = none.
     pub(super) held: [u64; 4],
+    /// The lock that it wanted last, and where that call returns to, where the runtime tells of them.
+    pub(super) wanted: (u64, u64),
 }
 
 impl Membership {

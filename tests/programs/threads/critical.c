@@ -1,5 +1,5 @@
-/* Four threads of a team want a critical section at the same time, and each stays there for STAY ms: they
- * wait for 0, 1, 2 and 3 times as long. A section of another name is entered by one thread alone, again
+/* Four threads of a team want a critical section, one a millisecond after the other, and each stays there for STAY ms.
+ * Each waits for all that came before it. A section of another name is entered by one thread alone, again
  * and again: nobody waits.
  *
  * Built with -fopenmp, run with four threads of one rank or more.
@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     for (int round = 0; round < REPEATS; round++) {
 #pragma omp parallel
         {
-            at(round, BEGIN);
+            at(round, BEGIN + omp_get_thread_num());
 #pragma omp critical /* MARK section */
             {
                 pass_ms(STAY);
