@@ -1,5 +1,6 @@
 //! Programs with several threads, recorded and analysed: what their tests look at.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -176,6 +177,87 @@ impl Run {
         let wall = walls.iter().copied().fold(0.0, f64::max);
         let found = (1.0 - of("mpi", "parallel")) * wall * walls.len() as f64;
         check(near(found, in_mpi, 0.15 * in_mpi), &(found, hybrid))
+    }
+
+    /// Whether this finding at a line is due to that thread of rank 0 alone, which let go on at the other line, and took
+    /// so long, s.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn is_due_to(
+        &self,
+        found: &Value,
+        (line, (thread, let_go_on)): (u32, (u32, u32)),
+        expected: f64,
+    ) -> Result<(), Off> {
+        let [cause] = &found["causes"].as_array().map_or(&[][..], Vec::as_slice) else {
+            return check(false, &(expected, found));
+        };
+        check(found["location"]["line"] == line, found)?;
+        check(cause["rank"] == 0 && cause["thread"] == thread, found)?;
+        check(cause["location"]["line"] == let_go_on, found)?;
+        for of in [found, cause] {
+            let severity = of["severity_s"].as_f64().unwrap_or(0.0);
+            check(near(severity, expected, 0.1 * expected), &(expected, of))?;
+        }
+        Ok(())
+    }
+
+    /// Whether that thread of rank 0 starts so much waiting, s, by what it does between calls at these lines, but for the
+    /// first time.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn starts(
+        &self,
+        thread: &str,
+        (begin, until): (u32, u32),
+        expected: f64,
+    ) -> Result<(), Off> {
+        let roots = self.report["root_causes"].as_array().into_iter().flatten();
+        let such: Vec<&Value> = roots
+            .filter(|root| {
+                let is_it = root["rank_set"] == "0" && root["thread_set"] == thread;
+                is_it && root["until"]["line"] == until && root["activity"] == "computation"
+            })
+            .collect();
+        let first = such.first().map(|root| &root["location"]["line"]);
+        check(first.is_some_and(|line| *line == begin), &(begin, &such))?;
+        let severity = such.iter().filter_map(|root| root["severity_s"].as_f64());
+        let severity: f64 = severity.sum();
+        check(near(severity, expected, 0.1 * expected), &(expected, such))
+    }
+
+    /// Whether a pattern is due to threads of rank 0 that let go on at this line: the first thread, and the others by the
+    /// time, s.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn is_due_to_each(
+        &self,
+        pattern: &str,
+        let_go_on: u32,
+        expected: &[f64],
+    ) -> Result<(), Off> {
+        let mut sums = BTreeMap::new();
+        let found = self.report["bottlenecks"].as_array().into_iter().flatten();
+        let found = found.filter(|found| found["pattern"] == pattern);
+        for cause in found.flat_map(|found| found["causes"].as_array().into_iter().flatten()) {
+            let is_right = cause["rank"] == 0 && cause["location"]["line"] == let_go_on;
+            check(is_right, cause)?;
+            *sums.entry(cause["thread"].as_u64()).or_insert(0.0) +=
+                cause["severity_s"].as_f64().unwrap_or(0.0);
+        }
+        let first = sums.remove(&Some(0));
+        let mut others: Vec<f64> = sums.into_values().collect();
+        others.sort_by(|one, other| other.total_cmp(one));
+        let each: Vec<f64> = first.into_iter().chain(others).collect();
+        let mut pairs = each.iter().zip(expected);
+        let are_near = pairs.all(|(found, expected)| near(*found, *expected, 0.1 * expected));
+        check(
+            are_near && each.len() == expected.len(),
+            &(pattern, each, expected),
+        )
     }
 
     /// The first root cause.

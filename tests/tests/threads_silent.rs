@@ -122,15 +122,14 @@ fn contention_is_charged_to_those_who_hold() {
     until_right("contended", |_| {
         let run = Run::of("contended.c", 1, "1");
         // Each comes a millisecond after the one before.
-        let waited = ROUNDS * 0.019 * (1.0 + 2.0 + 3.0);
+        let held = [19.0 + 18.0 + 17.0, 2.0 * 20.0, 20.0].map(|ms| 1e-3 * ms * ROUNDS);
+        let waited = held.iter().sum();
         run.loses("wait_on_mutex", waited)?;
         let found = run.finding("wait_on_mutex");
         check(found["location"]["line"] == mark(source, "lock"), found)?;
         let severity = found["severity_s"].as_f64().unwrap_or(0.0);
         check(near(severity, waited, 0.1 * waited), found)?;
-        for cause in found["causes"].as_array().into_iter().flatten() {
-            check(cause["location"]["line"] == mark(source, "unlock"), cause)?;
-        }
+        run.is_due_to_each("wait_on_mutex", mark(source, "unlock"), &held)?;
         let locks = run.dump.matches("pthread_mutex_lock").count();
         check(locks == 3 * ROUNDS as usize, &run.dump)
     });

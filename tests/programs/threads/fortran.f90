@@ -33,10 +33,10 @@ program threads
             call omp_set_nest_lock(nest)
         end if
         !$omp barrier
-        if (part == 1) call omp_set_nest_lock(nest)
+        if (part == 1) call omp_set_nest_lock(nest) ! MARK nest
         call work(part, 20)
         call omp_unset_nest_lock(nest)
-        if (part == 2) call omp_unset_nest_lock(nest)
+        if (part == 2) call omp_unset_nest_lock(nest) ! MARK unnest
         !$omp end parallel
         total = total + sum(parts)
     end do

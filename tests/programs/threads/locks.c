@@ -49,9 +49,9 @@ static NOINLINE void want(int kind)
     case OPENMP: omp_set_lock(&lock); break; /* MARK lock */
     case NEST: omp_set_nest_lock(&nest); break; /* MARK nest */
     case OWN_NEST: take_own(&own_nest[0]); break;
-    case TO_WRITE: pthread_rwlock_wrlock(&shared); break;
-    case SPIN: pthread_spin_lock(&spin); break;
-    default: pthread_rwlock_rdlock(&shared);
+    case TO_WRITE: pthread_rwlock_wrlock(&shared); break; /* MARK write */
+    case SPIN: pthread_spin_lock(&spin); break; /* MARK spin */
+    default: pthread_rwlock_rdlock(&shared); /* MARK read */
     }
 }
 
@@ -61,8 +61,8 @@ static NOINLINE void give_back(int kind, int own)
     case OPENMP: omp_unset_lock(&lock); break; /* MARK unlock */
     case NEST: omp_unset_nest_lock(&nest); break; /* MARK unnest */
     case OWN_NEST: give_own_back(&own_nest[own]); break;
-    case SPIN: pthread_spin_unlock(&spin); break;
-    default: pthread_rwlock_unlock(&shared);
+    case SPIN: pthread_spin_unlock(&spin); break; /* MARK unspin */
+    default: pthread_rwlock_unlock(&shared); /* MARK unshare */
     }
 }
 

@@ -38,9 +38,9 @@ static void *comes_late(void *unused)
         pthread_cond_signal(&condition); /* MARK signal */
         pthread_mutex_unlock(&mutex);
         at(3 * round + 1, BEGIN + DELAY / 2);
-        sem_post(&semaphore);
+        sem_post(&semaphore); /* MARK post */
         at(3 * round + 2, BEGIN + DELAY / 3);
-        pthread_barrier_wait(&barrier);
+        pthread_barrier_wait(&barrier); /* MARK meet */
     }
     return unused;
 }
