@@ -1,6 +1,7 @@
 //! Pages of reports in a browser. Pictures of them stay below `target/tmp/html`.
 
 mod hostile;
+mod samples;
 mod tables;
 
 use std::fs;
@@ -10,7 +11,7 @@ use std::process::Command;
 use laggard_generator::{Length, Program, Settings, generate};
 use laggard_tests::browser::Browser;
 use laggard_tests::process::{self, Outcome};
-use laggard_tests::product::{Bench, TIMEOUT};
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT};
 use serde_json::Value;
 
 /// Largest page, bytes.
