@@ -412,6 +412,67 @@ fn root_causes_say_what_the_late_ones_did_more() {
     assert!(text.contains("Because: computed 3.0x as long"), "{text}");
 }
 
+/// Both ranks are sampled 20 times in 20 ms, and rank 0 as often as that in some functions while it computes so much
+/// longer, ms. What its root cause says.
+fn sampled(longer: u64, functions: &[u32], is_sampled: bool) -> String {
+    let mut all = ranks(2);
+    for (id, text) in [
+        (90, "sample_hz"),
+        (91, "1000"),
+        (92, "sampled_by"),
+        (93, "perf"),
+    ] {
+        let bytes = text.as_bytes().to_vec();
+        all[0].define(Definition::String { id, bytes });
+    }
+    if is_sampled {
+        all[0].define(Definition::Property { key: 90, value: 91 });
+        all[0].define(Definition::Property { key: 92, value: 93 });
+    }
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+        if is_sampled {
+            rank.samples(7, 20, 20 * MS as u32);
+        }
+    }
+    for (of, &samples) in (100..).zip(functions) {
+        all[0].wrapped(of, &[8, of]);
+        all[0].samples(of, samples, samples * MS as u32);
+    }
+    let end = 21 + longer;
+    for (rank, enter) in all.iter_mut().zip([end, 21]) {
+        rank.collective(10, number::MPI_Barrier, 0, enter * MS, end * MS + 1);
+        rank.call(40, finalize(), end * MS + 1, (end + 1) * MS);
+    }
+    let report = analyze(all);
+    let mut roots = report.root_causes.iter().flatten();
+    let root = roots.find(|root| key(root) == ("computation", 1, 10));
+    let because = root.expect("a root cause").because.clone();
+    let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let told = because.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.join(" ").contains(&told), "{text}");
+    because
+}
+
+/// Why no function is named, if samples could name one: a reader can take more.
+#[test]
+fn root_causes_say_why_they_name_no_function() {
+    const FEW: &str = "; too few samples to name a function";
+    const SPREAD: &str = "; no function stands out";
+    let few = sampled(3, &[3], true);
+    assert!(few.ends_with(FEW), "{few}");
+    let spread = sampled(40, &[2; 20], true);
+    assert!(spread.ends_with(SPREAD), "{spread}");
+    let enough = sampled(40, &[40], true);
+    assert!(enough.contains(": 40.0 ms more at app.c:100 "), "{enough}");
+    // Near misses: not sampled, and asleep where that is not told.
+    for because in [enough, sampled(3, &[], false), sampled(40, &[], true)] {
+        let is_said = because.contains("samples") || because.contains("stands out");
+        assert!(!is_said, "{because}");
+    }
+}
+
 /// Who has half of a wait or more from its own work is not innocent.
 #[test]
 fn who_adds_much_is_not_innocent() {

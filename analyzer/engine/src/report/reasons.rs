@@ -10,6 +10,7 @@ use laggard_trace::calls::{self, Shape};
 use crate::basics::intern::PathKey;
 use crate::findings::places::Places;
 use crate::roots::activities::Kind;
+use crate::roots::functions::Unnamed;
 use crate::roots::sums::Longer;
 use crate::waits::sums::{Cause, CauseKey, Other, Parts};
 
@@ -43,7 +44,8 @@ pub fn of_root(
     kind: Kind,
     operation: &str,
     longer: &Longer,
-    (functions, factors, counters): (&[RootFunction], Option<&Factors>, &[RootCounter]),
+    (functions, unnamed): (&[RootFunction], Option<Unnamed>),
+    (factors, counters): (Option<&Factors>, &[RootCounter]),
 ) -> String {
     let text = more(kind, operation, longer);
     let text = match factors.and_then(told_factors) {
@@ -70,9 +72,13 @@ pub fn of_root(
         format!("{time} more at {place}")
     });
     let told: Vec<_> = told.collect();
-    match text.is_empty() || told.is_empty() {
-        true => text,
-        false => format!("{text}: {}", told.join(", ")),
+    match (text.is_empty(), told.is_empty(), unnamed) {
+        (false, false, _) => format!("{text}: {}", told.join(", ")),
+        (false, true, Some(Unnamed::TooFew)) => {
+            format!("{text}; too few samples to name a function")
+        }
+        (false, true, Some(Unnamed::Spread)) => format!("{text}; no function stands out"),
+        _ => text,
     }
 }
 

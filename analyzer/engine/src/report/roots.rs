@@ -18,7 +18,7 @@ use crate::report::hints::{self, RunFacts};
 use crate::report::reasons;
 use crate::roots::activities::{Activity, Kind, Site};
 use crate::roots::carry::{UNIT, rank_bit};
-use crate::roots::functions::Sampled;
+use crate::roots::functions::{Sampled, Unnamed};
 use crate::roots::sums::{Root, Roots, WaitClass as Class};
 use crate::waits::sums::{FindingKey, LISTED};
 
@@ -167,7 +167,8 @@ impl Traced {
                     activity.kind,
                     &operation(activity.begin),
                     &root.longer,
-                    (&functions, factors.as_ref(), &counters),
+                    (&functions, unnamed(activity.kind, root, roots.period)),
+                    (factors.as_ref(), &counters),
                 );
                 let mut row = RootCause {
                     id: format!("rc{}", at + 1),
@@ -435,6 +436,14 @@ fn counted(kind: Kind, root: &Root) -> (Option<Factors>, Vec<RootCounter>) {
         Factors::of(excess_s, side(0), side(1))
     });
     (factors, rows)
+}
+
+/// Why samples name none of a root cause's functions.
+fn unnamed(kind: Kind, root: &Root, period: i64) -> Option<Unnamed> {
+    let mut samples = Sampled::default();
+    root.functions.values().for_each(|of| samples.add(of));
+    let unnamed = Unnamed::of(samples, root.longer.more, period);
+    unnamed.filter(|_| kind == Kind::Computation)
 }
 
 /// The functions in which late ranks were longer, as far as that is more than chance. Where one has

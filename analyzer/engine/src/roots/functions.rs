@@ -47,6 +47,34 @@ impl Sampled {
     }
 }
 
+/// Why samples name no function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unnamed {
+    /// There would have to be more to tell even all that was done longer from chance.
+    TooFew,
+    /// They tell of most that was done longer, and no function has enough of it.
+    Spread,
+}
+
+impl Unnamed {
+    /// Of all samples of what was `longer`, ns, where none of its functions is told. Time that is no sample's is
+    /// nobody's, so of a rank that was asleep nothing is known.
+    pub fn of(samples: Sampled, longer: i64, period: i64) -> Option<Unnamed> {
+        if period == 0 || longer <= 0 {
+            return None;
+        }
+        let whole = Sampled {
+            more: longer,
+            all: samples.all.max(longer),
+        };
+        let is_most = samples.more > longer / 2 && samples.is_certain(period);
+        match whole.is_certain(period) {
+            false => Some(Unnamed::TooFew),
+            true => is_most.then_some(Unnamed::Spread),
+        }
+    }
+}
+
 impl Functions {
     /// By sampled call path: that of its function. A sample stands for `period` ns.
     pub fn new(of: &[(PathKey, PathKey)], period: i64) -> Functions {
@@ -75,3 +103,27 @@ impl Functions {
 
 /// Samples by activity and number of the function.
 pub type InFunctions = FxHashMap<(u32, u32), Sampled>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_samples_are_told_from_many_that_are_spread() {
+        const PERIOD: i64 = 10;
+        let of = |more, all, longer| Unnamed::of(Sampled { more, all }, longer, PERIOD);
+        // Three samples more are chance, or that many of a hundred in which both sides were.
+        assert_eq!(of(30, 30, 39), Some(Unnamed::TooFew));
+        assert_eq!(of(0, 0, 39), Some(Unnamed::TooFew));
+        assert_eq!(of(180, 1000, 190), Some(Unnamed::TooFew));
+        assert_eq!(of(300, 1000, 300), Some(Unnamed::Spread));
+        assert_eq!(of(40, 40, 40), Some(Unnamed::Spread));
+        // Asleep for most of it, or all of it in no function.
+        assert_eq!(of(5, 1000, 300), None);
+        assert_eq!(of(200, 200, 500), None);
+        assert_eq!(of(0, 0, 300), None);
+        // Not sampled, and not longer.
+        assert_eq!(Unnamed::of(Sampled::default(), 30, 0), None);
+        assert_eq!(of(30, 30, 0), None);
+    }
+}
