@@ -3,10 +3,11 @@
  * every time.
  *
  * A program defines CALLS, the MPI calls of one step, before it includes this file, and
- * set_up() and step() after it. One of OpenSHMEM defines SHMEM as well.
+ * set_up() and step() after it. One of OpenSHMEM defines SHMEM as well; one whose threads
+ * all make these calls, their number THREADS.
  *
  * Usage: program STEPS. Rank 0 prints: MPI calls of all ranks from Init to Finalize; ns
- * per call of the loop: its processor time, wall time, and wall time of the median of
+ * per call of the loop: its first thread's processor time, wall time, and wall time of the median of
  * BATCHES parts of the loop, which disturbances from outside do not reach.
  */
 #include <mpi.h>
@@ -46,6 +47,9 @@ LINK(link2, link3)
 LINK(link1, link2)
 
 #define BATCHES 100
+#ifndef THREADS
+#define THREADS 1
+#endif
 
 static double now(clockid_t clock) {
     struct timespec t;
@@ -90,7 +94,7 @@ int main(int argc, char **argv) {
     qsort(batches, BATCHES, sizeof *batches, compare);
     long in_batch = batch * CALLS, in_loop = in_batch * BATCHES;
     /* Init, Comm_rank, Comm_size, Barrier, Finalize, and those of OpenSHMEM. */
-    long all = ranks * (in_loop + warm_up * CALLS + 5);
+    long all = ranks * (THREADS * (in_loop + warm_up * CALLS) + 5);
     if (rank == 0)
         printf("%ld %.3f %.3f %.3f\n", all, cpu / in_loop, (before - start) / in_loop,
                batches[BATCHES / 2] / in_batch);
