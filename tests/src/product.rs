@@ -282,6 +282,10 @@ impl Bench {
             .arg("-o")
             .arg(&output)
             .args(libs);
+        if source.extension().is_some_and(|kind| kind == "f90") {
+            // Where modules go.
+            command.arg("-J").arg(&self.dir);
+        }
         process::run(&mut command, TIMEOUT, &self.path("compile")).expect_success();
         output
     }
