@@ -1,6 +1,7 @@
 //! Random programs against a direct implementation of the definitions, on one, two and three agents.
 
 mod definition;
+mod losses;
 mod program;
 mod threads;
 

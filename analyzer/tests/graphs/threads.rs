@@ -3,7 +3,8 @@
 use laggard_trace::calls::number::pthread_barrier_wait;
 use laggard_trace::{Extension, Record, Signature};
 
-use super::program::{Kind, Machine, Party, Step, TICK, With, line, losses};
+use super::losses::losses;
+use super::program::{Kind, Machine, Party, Step, TICK, With, line};
 use crate::support::{Calls, finalize, init};
 
 /// Runs the steps.

@@ -176,10 +176,9 @@ impl Follow {
                 }
                 // Without a control block there is nothing to tell of it.
                 let _ = wanted.read(&self.trace);
-                let (mut wanted, mut calls) = (wanted.rows(&sum.steered), sum.seen.calls());
-                let (wanted_in_all, calls_in_all) = (wanted.len(), calls.len());
+                let mut wanted = wanted.rows(&sum.steered);
+                let wanted_in_all = wanted.len();
                 wanted.truncate(now::ROWS);
-                calls.truncate(now::ROWS);
                 let news = News {
                     steers: self.steers,
                     wanted,
@@ -190,8 +189,8 @@ impl Follow {
                     locations: share.locations(),
                     text,
                     hangs: hangs.clone(),
-                    calls,
-                    calls_in_all,
+                    calls: sum.seen.calls(),
+                    calls_in_all: sum.seen.calls_in_all(),
                 };
                 shares.tell(news);
             }

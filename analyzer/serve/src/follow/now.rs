@@ -87,7 +87,12 @@ impl Seen {
         self.moving == 0 && self.standing > 0
     }
 
-    /// The calls, those that have lasted longest first.
+    /// Calls at a place, and whom they wait for: how many there are.
+    pub fn calls_in_all(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// The calls that have lasted longest, these first.
     pub fn calls(&self) -> Vec<Call> {
         let mut calls: Vec<_> = self.calls.iter().collect();
         calls.sort_by_key(|(_, (_, ms))| std::cmp::Reverse(*ms));
@@ -101,6 +106,6 @@ impl Seen {
                 for_s: *ms as f64 / 1e3,
             }
         };
-        calls.into_iter().map(row).collect()
+        calls.into_iter().take(ROWS).map(row).collect()
     }
 }
