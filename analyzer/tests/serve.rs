@@ -18,7 +18,7 @@ use laggard_overlay::{Head, LinkJob, Members, Reply, Stop, Stream, Wait, Work, l
 use laggard_report::Report;
 use laggard_serve::index::{self, Checkpoint, Growing, LocationIndex};
 use laggard_serve::questions::LARGEST;
-use laggard_serve::{Question, Share, Shares, answer, server};
+use laggard_serve::{Limits, Question, Share, Shares, answer, server};
 use laggard_trace::calls::number;
 use laggard_trace::{
     BLOCK_ALIGN, BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Definition, Dimension,
@@ -82,16 +82,19 @@ fn report(trace: &Path) -> Report {
 }
 
 /// With what the head makes of a whole trace.
-const WHOLE: u64 = 1 << 30;
+const WHOLE: Limits = Limits {
+    whole: 1 << 30,
+    replayed: 1 << 30,
+};
 
 fn share(trace: &Path) -> Share {
     share_of(trace, WHOLE)
 }
 
 /// If the trace is no larger than `whole`, bytes, with what the head makes of it.
-fn share_of(trace: &Path, whole: u64) -> Share {
+fn share_of(trace: &Path, limits: Limits) -> Share {
     let events = Events::open(trace).unwrap();
-    Share::new(&Serial, events, Some(report(trace)), (trace, whole)).unwrap()
+    Share::new(&Serial, events, Some(report(trace)), (trace, limits)).unwrap()
 }
 
 fn packed(question: &Value) -> anyhow::Result<(Question, Vec<u8>)> {

@@ -35,3 +35,4 @@ mod whole;
 pub use questions::{Question, answer};
 pub use share::Share;
 pub use shares::Shares;
+pub use whole::Limits;

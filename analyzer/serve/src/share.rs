@@ -12,7 +12,7 @@ use laggard_engine::events::{Events, Operation, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
 use crate::index::{self, Index, LocationIndex};
-use crate::whole::Whole;
+use crate::whole::{Limits, Whole};
 
 /// The part of a run that one agent answers for. Locations are told by their position in the run.
 pub struct Share {
@@ -75,8 +75,7 @@ impl State {
 }
 
 impl Share {
-    /// What this agent has opened of a trace. Makes the index if there is none yet. Messages are joined, and the
-    /// critical path is followed, unless the trace is larger than `whole`, bytes. Collective.
+    /// What this agent has opened of a trace. Makes the index if there is none yet. Collective.
     ///
     /// # Errors
     /// The trace cannot be read as a whole; the same on all agents.
@@ -84,7 +83,7 @@ impl Share {
         job: &dyn Job,
         events: Events,
         report: Option<Report>,
-        (trace, whole): (&Path, u64),
+        (trace, limits): (&Path, Limits),
     ) -> Result<Share> {
         let files = events.files().chain(trace.is_file().then_some(trace));
         let files = files.map(|file| (file.to_owned(), State::whole(file)));
@@ -92,7 +91,7 @@ impl Share {
         let (index, kept) = index::kept(job, &events, trace)?;
         let is_head = job.agent() == 0;
         Ok(Share {
-            whole: is_head.then(|| Arc::new(Whole::new(trace, (events.bytes(), whole)))),
+            whole: is_head.then(|| Arc::new(Whole::new(trace, events.bytes(), limits))),
             own: events.first..events.first + events.locations(),
             events,
             index,

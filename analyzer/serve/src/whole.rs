@@ -21,14 +21,22 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Where the critical path is, by location: begins and ends, ns, ascending.
 pub type Stretches = Vec<Vec<(i64, i64)>>;
 
+/// Sizes of the largest traces of which all is read, bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Whose messages are joined, and whose critical path is followed. The path takes 24 bytes in memory each time it
+    /// goes on with another location, and 32 in a temporary file for each wait; it is found at 60 MB a second.
+    /// Messages take some 10 bytes each in a temporary file.
+    pub whole: u64,
+    /// That are replayed with a change.
+    pub replayed: u64,
+}
+
 /// A run as a whole.
 pub struct Whole {
     trace: PathBuf,
     bytes: u64,
-    /// Size of the largest trace whose messages are joined, and whose critical path is followed, bytes. The path takes
-    /// 24 bytes in memory each time it goes on with another location, and 32 in a temporary file for each wait; it is
-    /// found at 60 MB a second. Messages take some 10 bytes each in a temporary file.
-    largest: u64,
+    limits: Limits,
     events: Mutex<Option<Arc<Events>>>,
     path: Arc<Made<Stretches>>,
     messages: Arc<Made<Messages>>,
@@ -91,13 +99,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Whole {
-    /// Of a trace of this size that nobody writes any more. Messages are joined, and the critical path is followed,
-    /// in traces of at most `largest` bytes.
-    pub fn new(trace: &Path, (bytes, largest): (u64, u64)) -> Whole {
+    /// Of a trace of this size that nobody writes any more.
+    pub fn new(trace: &Path, bytes: u64, limits: Limits) -> Whole {
         Whole {
             trace: trace.to_owned(),
             bytes,
-            largest,
+            limits,
             events: Mutex::new(None),
             path: Made::new(),
             messages: Made::new(),
@@ -105,9 +112,9 @@ impl Whole {
         }
     }
 
-    /// Bytes of all files.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// Whether the trace is too large to replay it.
+    pub fn is_beyond_replay(&self) -> bool {
+        self.bytes > self.limits.replayed
     }
 
     /// The events of all locations.
@@ -161,7 +168,7 @@ impl Whole {
 
     /// It, unless the trace is too large.
     fn readable(self: &Arc<Self>, to: &str) -> Result<AssertUnwindSafe<Arc<Self>>> {
-        if self.bytes > self.largest {
+        if self.bytes > self.limits.whole {
             bail!("the trace is too large {to}: start laggard serve with a larger --whole-gb");
         }
         // What others left is still whole, see `locked`.
@@ -184,7 +191,11 @@ mod tests {
 
     #[test]
     fn one_replays_at_a_time() {
-        let whole = Whole::new(Path::new("/nowhere"), (0, 0));
+        let limits = Limits {
+            whole: 0,
+            replayed: 0,
+        };
+        let whole = Whole::new(Path::new("/nowhere"), 0, limits);
         let (first, stop) = (whole.turn(&Stop::default()), Stop::default());
         assert!(first.is_ok());
         std::thread::scope(|scope| {

@@ -41,6 +41,10 @@ pub struct Serve {
     /// Both take time and room for temporary files, the path some memory
     #[arg(long, value_name = "GB", default_value_t = 16)]
     pub whole_gb: u32,
+    /// Replay traces of at most so many MB with the sliders of the page. Each slider takes as long as
+    /// laggard what-if
+    #[arg(long, value_name = "MB", default_value_t = (laggard_whatif::MOST_BYTES >> 20) as u32)]
+    pub what_if_mb: u32,
     /// With --follow: let the page pause the recording and change what is recorded, as laggard steer
     /// does
     #[arg(long, requires = "follow")]

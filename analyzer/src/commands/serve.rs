@@ -16,7 +16,7 @@ use laggard_overlay::{LinkJob, Linked, link, mpi};
 use laggard_report::Report;
 use laggard_serve::follow::{self, Extent, Follow, Growing};
 use laggard_serve::server::{self, Ended, Options};
-use laggard_serve::{Share, Shares};
+use laggard_serve::{Limits, Share, Shares};
 
 use super::{export, reports, screen, traces};
 use crate::cli::Serve;
@@ -96,7 +96,7 @@ fn begin(options: &Serve, job: &dyn Job) -> Result<Begun> {
     let mut follow = Follow {
         trace: awaited(options, job)?,
         most_bytes: options.follow_mb << 20,
-        whole_bytes: whole_bytes(options),
+        limits: limits(options),
         steers: options.steer,
         analyze: Box::new(|job, trace, extent| match extent {
             Extent::SoFar => export::analyzed_so_far(job, trace),
@@ -144,9 +144,12 @@ fn awaited(options: &Serve, job: &dyn Job) -> Result<PathBuf> {
     }
 }
 
-/// Size of the largest trace of which the head makes what no agent can make of its part, bytes.
-fn whole_bytes(options: &Serve) -> u64 {
-    u64::from(options.whole_gb) << 30
+/// Of what the head makes that no agent can make of its part.
+fn limits(options: &Serve) -> Limits {
+    Limits {
+        whole: u64::from(options.whole_gb) << 30,
+        replayed: u64::from(options.what_if_mb) << 20,
+    }
 }
 
 /// What this agent has of the trace. Collective.
@@ -174,7 +177,7 @@ fn share(options: &Serve, job: &dyn Job) -> Result<Share> {
         _ => Ok(None),
     };
     let other = comm::agree(job, other)?;
-    let mut share = Share::new(job, events, report, (&trace, whole_bytes(options)))?;
+    let mut share = Share::new(job, events, report, (&trace, limits(options)))?;
     if let Some(other) = other {
         share.compare(other);
     }

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use laggard_engine::events::Events;
 use laggard_overlay::{Stop, Work};
-use laggard_serve::Share;
+use laggard_serve::{Limits, Share};
 use laggard_trace::calls::number;
 use laggard_trace::calls::user::STEER;
 use laggard_trace::{Change, Detail, Signature};
@@ -219,10 +219,14 @@ fn samples_are_where_they_were_taken() {
 
 /// The path of a time line is that of the report and of exports, however it is told.
 #[test]
-fn traces_beyond_the_limit_are_not_joined() {
+fn traces_beyond_the_limits_are_not_read_as_a_whole() {
     let trace = tempfile::tempdir().unwrap();
     to_and_fro(trace.path());
-    let share = share_of(trace.path(), 1000);
+    let limits = Limits {
+        whole: 1000,
+        replayed: 1000,
+    };
+    let share = share_of(trace.path(), limits);
     for question in [
         json!({"ask": "messages"}),
         json!({"ask": "path", "width": 700}),
@@ -235,6 +239,11 @@ fn traces_beyond_the_limit_are_not_joined() {
             "{why}"
         );
     }
+    let why = asked(&share, json!({"ask": "overview"})).unwrap()["no_what_if"].clone();
+    assert!(why.as_str().unwrap().ends_with("--what-if-mb"), "{why}");
+    let question = json!({"ask": "what_if", "changes": [["without_cause", "1"]]});
+    let refused = asked(&share, question).unwrap_err().to_string();
+    assert!(refused.ends_with("--what-if-mb"), "{refused}");
 }
 
 #[test]

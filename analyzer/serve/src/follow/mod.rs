@@ -32,6 +32,7 @@ use crate::news::News;
 use crate::share::Share;
 use crate::shares::Shares;
 use crate::steer::{Wanted, follows};
+use crate::whole::Limits;
 use now::{Looks, Seen};
 use pace::{LOOK, Pace};
 
@@ -56,8 +57,8 @@ pub struct Follow {
     pub trace: PathBuf,
     /// While the program runs, no more than this is analysed, bytes of the files. It bounds the memory.
     pub most_bytes: u64,
-    /// Size of the largest trace whose messages are joined in the end, and whose critical path is followed, bytes.
-    pub whole_bytes: u64,
+    /// Of what is read in the end.
+    pub limits: Limits,
     /// Makes reports.
     pub analyze: Analyze,
     /// Whether pages may steer the recording.
@@ -268,7 +269,7 @@ impl Follow {
         signals::take_lost();
         let events = Events::open_share(job, &self.trace)?;
         let report = (self.analyze)(job, &self.trace, Extent::Whole)?;
-        let share = Share::new(job, events, report, (&self.trace, self.whole_bytes))?;
+        let share = Share::new(job, events, report, (&self.trace, self.limits))?;
         let own = (0..share.events().locations()).map(|at| share.events().place(at));
         let open = own.filter(|place| !place.is_complete);
         let open = comm::union(job, open.map(|place| place.rank).collect())?;

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow, bail};
 use laggard_overlay::Stop;
 use laggard_overlay::filters::First;
-use laggard_whatif::{Change, MOST_BYTES, Scenario, gain};
+use laggard_whatif::{Change, Scenario, gain};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -43,8 +43,9 @@ impl WhatIf {
 pub fn refused(share: &Share) -> Option<String> {
     match share.whole() {
         Err(why) => Some(format!("{why:#}")),
-        Ok(Some(whole)) if whole.bytes() > MOST_BYTES => {
-            Some("the trace is too large to replay it for a page: use laggard what-if".to_owned())
+        Ok(Some(whole)) if whole.is_beyond_replay() => {
+            const WHY: &str = "the trace is too large to replay it for a page: use laggard what-if, or start laggard serve with a larger --what-if-mb";
+            Some(WHY.to_owned())
         }
         Ok(_) => None,
     }
