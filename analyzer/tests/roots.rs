@@ -455,6 +455,57 @@ fn sampled(longer: u64, functions: &[u32], is_sampled: bool) -> String {
     because
 }
 
+/// Functions have their part of the mean that is told of the whole, also where rounds differ: that of a long one counts by
+/// what it cost.
+#[test]
+fn functions_and_the_whole_have_one_mean() {
+    let mut all = ranks(2);
+    for (id, text) in [
+        (90, "sample_hz"),
+        (91, "1000"),
+        (92, "sampled_by"),
+        (93, "perf"),
+    ] {
+        let bytes = text.as_bytes().to_vec();
+        all[0].define(Definition::String { id, bytes });
+    }
+    all[0].define(Definition::Property { key: 90, value: 91 });
+    all[0].define(Definition::Property { key: 92, value: 93 });
+    for rank in &mut all {
+        rank.call(1, init(), 0, MS);
+        rank.collective(10, number::MPI_Barrier, 0, MS, 2 * MS);
+    }
+    all[0].wrapped(100, &[8, 100]);
+    let mut now = 2;
+    for longer in [90, 4, 4, 4] {
+        all[0].samples(100, longer, longer * MS as u32);
+        let end = now + 2 + u64::from(longer);
+        for (rank, enter) in all.iter_mut().zip([end, now + 2]) {
+            rank.collective(10, number::MPI_Barrier, 0, enter * MS, end * MS + 1);
+        }
+        now = end;
+    }
+    for rank in &mut all {
+        rank.call(40, finalize(), now * MS + 1, (now + 1) * MS);
+    }
+    let report = analyze(all);
+    let mut roots = report.root_causes.iter().flatten();
+    let root = roots.find(|root| key(root) == ("computation", 10, 10));
+    let root = root.expect("a root cause");
+    let [only] = &root.functions[..] else {
+        panic!("{:?}", root.functions);
+    };
+    // (90 x 90 + 3 x 4 x 4) / 102, and 2 more in the mean.
+    assert_eq!(only.share, 1.0);
+    assert!((only.more_s - 79.9e-3).abs() < 1e-4, "{only:?}");
+    assert!(
+        root.because
+            .contains("in the mean 81.9 ms instead of 2 ms: 79.9 ms more at"),
+        "{}",
+        root.because
+    );
+}
+
 /// Why no function is named, if samples could name one: a reader can take more.
 #[test]
 fn root_causes_say_why_they_name_no_function() {

@@ -292,9 +292,8 @@ fn regions_of_a_fortran_program() {
     let source = "regions/imbalance.f90";
     until_right("regions-fortran", |attempt| {
         let bench = Bench::sharing(&format!("regions-fortran-{attempt}"));
-        let modules = format!("-J{}", bench.dir.display());
         let module = include().join("laggard.f90").display().to_string();
-        let program = bench.compile(source, &[&modules, &module], &[]);
+        let program = bench.compile(source, &[&module], &[]);
         let run = record(bench, &program, 2, false);
         let (report, rows) = analyze(&run, &[]);
         assert!(report.errors().is_empty(), "{:?}", report.errors());
@@ -333,11 +332,10 @@ fn regions_of_a_fortran_program() {
 #[test]
 fn threads_of_a_fortran_program_look_the_collector_up_at_once() {
     let bench = Bench::sharing("regions-lookup");
-    let modules = format!("-J{}", bench.dir.display());
     let module = include().join("laggard.f90").display().to_string();
     let slow = bench.library("lib/slow_lookup.c");
     let libraries = ["-Wl,--no-as-needed", slow.to_str().expect("a path")];
-    let flags = ["-fopenmp", &*modules, &*module];
+    let flags = ["-fopenmp", &*module];
     let program = bench.compile("regions/lookup.f90", &flags, &libraries);
     let outcome = process::run(&mut Command::new(program), TIMEOUT, &bench.path("run"));
     assert_eq!(

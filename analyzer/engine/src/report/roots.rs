@@ -476,7 +476,9 @@ fn functions(root: &Root, period: i64, places: &mut Places) -> Vec<RootFunction>
         0 => sum.max(root.longer.more),
         _ => sum,
     };
-    let times = root.longer.count.max(1) as f64;
+    // As long as it was in the mean that is told of the whole: not each time counts alike.
+    let all_more = root.longer.more.max(sum).max(1) as f64;
+    let (_, mean_more) = root.longer.means();
     let told = all.into_iter().filter(|(.., of)| of.is_certain(period));
     let told = told.map(|(mut location, path, of)| {
         let function = (location.file.clone(), location.function.clone());
@@ -485,7 +487,7 @@ fn functions(root: &Root, period: i64, places: &mut Places) -> Vec<RootFunction>
         }
         RootFunction {
             location,
-            more_s: of.more as f64 / times / 1e9,
+            more_s: of.more as f64 / all_more * mean_more / 1e9,
             share: laggard_report::ratio(of.more as f64, sum as f64),
         }
     });
