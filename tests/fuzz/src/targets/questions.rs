@@ -11,7 +11,7 @@ use laggard_overlay::{Reply, Stop, Work};
 use laggard_report::Report;
 use laggard_serve::index::Index;
 use laggard_serve::questions::{Question, answer, merged};
-use laggard_serve::{Share, index};
+use laggard_serve::{Limits, Share, index};
 
 use super::analysis::write;
 use super::scratch;
@@ -52,7 +52,11 @@ impl Served {
         let report = analysis.expect("the only agent has the report").report;
         let events = Events::open(&directory).expect("a trace");
         let index = index::build(&Serial, &events).expect("an index");
-        let share = Share::new(&Serial, events, Some(report.clone()), (&directory, 1 << 30));
+        let limits = Limits {
+            whole: 1 << 30,
+            replayed: 1 << 30,
+        };
+        let share = Share::new(&Serial, events, Some(report.clone()), (&directory, limits));
         Served {
             report: Arc::new(report),
             index,
