@@ -500,7 +500,7 @@ fn functions_and_the_whole_have_one_mean() {
     assert!((only.more_s - 79.9e-3).abs() < 1e-4, "{only:?}");
     assert!(
         root.because
-            .contains("in the mean 81.9 ms instead of 2 ms: 79.9 ms more at"),
+            .contains("in the mean 81.9 ms instead of 2.00 ms: 79.9 ms more at"),
         "{}",
         root.because
     );
