@@ -1,5 +1,6 @@
 //! The analyzer's tests, in one executable: linking takes longer than most of them.
 
+mod births;
 mod call_tree;
 mod commands;
 mod compare;

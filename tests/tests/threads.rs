@@ -53,6 +53,27 @@ fn a_late_thread_is_the_root_of_what_others_wait() {
     });
 }
 
+/// Of a thread that is started late, and is late itself, both are behind what others wait: what its creator did until
+/// then, and what it did. It was nowhere before.
+#[test]
+fn a_thread_that_is_started_late_has_two_reasons() {
+    let source = "threads/started.c";
+    until_right("started thread", |_| {
+        let run = Run::of("started.c", 2, "1");
+        let (send, join) = (mark(source, "send"), mark(source, "join"));
+        let threads = "1-5";
+        // For rank 1, and for the first thread, which waits for the end of each.
+        run.starts(threads, (0, send), 2.0 * ROUNDS * DELAY)?;
+        // The first thread is alone for 40 ms before the second round and those after it.
+        run.starts("2-5", (join, join), (ROUNDS - 1.0) * 0.040)?;
+        let rows = &run.report["critical_path"]["profile"];
+        let mut rows = rows.as_array().into_iter().flatten();
+        let row = rows.find(|row| row["until"]["line"] == send && row["location"]["line"] == 0);
+        let time = row.and_then(|row| row["seconds"].as_f64()).unwrap_or(0.0);
+        check(near(time, ROUNDS * DELAY, 0.1 * ROUNDS * DELAY), &row)
+    });
+}
+
 /// Who holds a mutex is late for those who want it; a mutex that is free has no record.
 #[test]
 fn a_mutex_is_charged_to_its_holder() {

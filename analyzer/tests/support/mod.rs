@@ -260,6 +260,18 @@ impl Calls {
         writer.define(&[Definition::Neighbours(neighbours)]);
     }
 
+    /// The thread was started then, ticks. As the collector: with its first definitions.
+    pub fn was_started(&mut self, at: u64) {
+        let text = |id, text: &str| Definition::String {
+            id,
+            bytes: text.as_bytes().to_vec(),
+        };
+        let at = text(8, &at.to_string());
+        let property = Definition::Property { key: 7, value: 8 };
+        let writer = self.writer.as_mut().unwrap();
+        writer.define(&[text(7, "born_ticks"), at, property]);
+    }
+
     /// Writes a definition.
     pub fn define(&mut self, definition: Definition) {
         self.writer.as_mut().unwrap().define(&[definition]);

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 pub type PathKey = [u64; 2];
 
 /// Values, numbered in order of their first appearance.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Interner<K> {
     /// By the hashes of values: their numbers. Values are kept once: there is one such list for each rank.
     numbers: HashTable<u32>,

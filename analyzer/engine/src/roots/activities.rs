@@ -199,7 +199,7 @@ pub struct OfCall {
 }
 
 /// The activities of a location, numbered.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Activities {
     /// Whether everything is compared as a whole.
     as_whole: bool,

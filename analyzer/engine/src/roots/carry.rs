@@ -65,10 +65,24 @@ pub fn rank_bit(rank: u32, ranks: usize) -> u64 {
     1 << at.min(63)
 }
 
+/// A location that goes on from another one.
+#[derive(Debug)]
+struct Heir {
+    /// Position among what happened at its creator.
+    order: u64,
+    lane: u32,
+    /// By number of the creator's activity: its own one.
+    numbers: Vec<u32>,
+}
+
 /// One location.
 #[derive(Debug, Default)]
 struct Lane {
     charges: Vec<Charge>,
+    /// Those that go on from it, the last one last.
+    heirs: Vec<Heir>,
+    /// Locations that cannot go on before this one has.
+    blocked: Vec<u32>,
     /// By activity, victim, and whether they are direct, see [`key`]: costs, and bits of the
     /// waiting ranks.
     sums: FxHashMap<u64, (u128, u64)>,
@@ -220,11 +234,31 @@ pub struct Carrier<'j> {
 
 impl<'j> Carrier<'j> {
     /// Before the last slab. Waits propagate that made any others wait, or in a message alone.
-    pub fn new(job: &'j dyn Job, victims: Interner<Victim>, by_messages: bool) -> Self {
+    /// Of the `walked` locations with these `names`, threads go on from those that started them.
+    pub fn new(
+        job: &'j dyn Job,
+        victims: Interner<Victim>,
+        by_messages: bool,
+        (walked, names): (&mut [Walked<'_>], &[(u32, u32)]),
+    ) -> Self {
         let agents = job.agents();
+        let mut lanes: Vec<Lane> = names.iter().map(|_| Lane::default()).collect();
+        for (lane, walked) in (0..).zip(walked) {
+            let Some(origin) = walked.origin.take() else {
+                continue;
+            };
+            lanes[origin.creator].heirs.push(Heir {
+                order: origin.order,
+                lane,
+                numbers: origin.numbers,
+            });
+        }
+        for lane in &mut lanes {
+            lane.heirs.sort_by_key(|heir| heir.order);
+        }
         Carrier {
             job,
-            lanes: Vec::new(),
+            lanes,
             victims,
             known: vec![Vec::new(); agents],
             told: vec![FxHashMap::default(); agents],
@@ -239,7 +273,6 @@ impl<'j> Carrier<'j> {
     pub fn backward(&mut self, kept: Kept, names: &[(u32, u32)], may_circle: bool) {
         // All have ended the conversation about the slab before.
         self.job.reduce_max(&mut [0]);
-        self.lanes.resize_with(names.len(), Lane::default);
         let slab = &mut Slab::new(kept, names.len());
         let lanes = 0..slab.left.len();
         let mut ready: Vec<usize> = lanes.filter(|&lane| slab.left[lane].has_items()).collect();
@@ -358,6 +391,16 @@ impl<'j> Carrier<'j> {
         loop {
             let blame = slab.blames[left.blames.0..left.blames.1].last();
             let wait = slab.waits[left.waits.0..left.waits.1].last();
+            let next = blame.map(|blame| blame.order);
+            let next = next.max(wait.map(|wait| wait.order));
+            let heir = self.lanes[at].heirs.last();
+            if heir.is_some_and(|heir| next.is_some_and(|next| next < heir.order)) {
+                match self.take_over(at, slab) {
+                    Some(missing) => self.lanes[missing].blocked.push(at as u32),
+                    None => continue,
+                }
+                break;
+            }
             match (blame, wait) {
                 (None, None) => break,
                 (blame, Some(wait)) if blame.is_none_or(|blame| blame.order < wait.order) => {
@@ -448,6 +491,43 @@ impl<'j> Carrier<'j> {
             }
         }
         slab.left[at] = left;
+        if !left.has_items() {
+            let blocked = std::mem::take(&mut self.lanes[at].blocked);
+            ready.extend(blocked.into_iter().map(|lane| lane as usize));
+        }
+    }
+
+    /// Before a location goes back beyond the begin of its last heir, it takes over what that one's waiting costs.
+    /// Returns which location has to go back first.
+    fn take_over(&mut self, at: usize, slab: &Slab) -> Option<usize> {
+        let mut creator = at;
+        // An heir may have heirs.
+        let heir = loop {
+            let heir = self.lanes[creator].heirs.last()?.lane as usize;
+            if slab.left[heir].has_items() {
+                return Some(heir);
+            }
+            if self.lanes[heir].heirs.is_empty() {
+                break heir;
+            }
+            creator = heir;
+        };
+        let charges = std::mem::take(&mut self.lanes[heir].charges);
+        let creator = &mut self.lanes[creator];
+        let of = creator.heirs.pop()?;
+        let inherited = charges
+            .into_iter()
+            .filter(|charge| charge.since <= of.order);
+        creator.charges.extend(inherited.map(|mut charge| {
+            let numbers = &of.numbers;
+            charge.less.retain(|less| {
+                let number = numbers.iter().position(|own| *own == less.activity);
+                less.activity = number.map_or(NONE, |number| number as u32);
+                number.is_some()
+            });
+            charge
+        }));
+        None
     }
 
     /// Whether these are waits for a message or its receiver.

@@ -20,7 +20,7 @@ use crate::wire::links::More;
 pub type InCounters = FxHashMap<u32, Sums>;
 
 /// Counts by number of their activity, of waits for one activity.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Sums {
     more: i64,
     times: u64,
@@ -66,7 +66,7 @@ enum About {
 }
 
 /// The counters of a location, as activities.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Numbers {
     /// By number of the activity.
     about: BTreeMap<u32, About>,
@@ -76,6 +76,7 @@ pub struct Numbers {
     is_looked: bool,
 }
 
+#[derive(Clone)]
 struct Known {
     time: u32,
     worked: u32,

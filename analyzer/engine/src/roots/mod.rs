@@ -146,7 +146,7 @@ impl Search<'_> {
         let span = (path.span.start, path.span.end);
         let (weights, busy) = load.weights(self.job, span, locations);
         let (clocks, folds) = (self.clocks, self.folds);
-        let mut carrier = Carrier::new(self.job, victims, !folds);
+        let mut carrier = Carrier::new(self.job, victims, !folds, (&mut walked, &names));
         let (_, (lanes, mut sent)) = beside(
             || carry(&mut carrier, (kept, &mut spill), &names, circles),
             || {

@@ -6,7 +6,7 @@
 use crate::roots::synced::Closed;
 
 /// What a location did so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Spent {
     /// Position among what happened here.
     pub order: u64,
@@ -100,6 +100,16 @@ impl Spent {
         })
     }
 
+    /// Begins with what another location did, whose activities have these `numbers` here.
+    pub fn inherit(&mut self, then: &Sums, numbers: &[u32]) {
+        (self.order, self.waited) = (then.order, then.waited);
+        for (&number, &time) in numbers.iter().zip(&then.times) {
+            if time != 0 {
+                self.change(number).time = time;
+            }
+        }
+    }
+
     /// The activity changes.
     #[inline]
     fn change(&mut self, activity: u32) -> &mut Of {
@@ -159,6 +169,24 @@ impl Sums {
         (self.order, self.waited, self.later) = (other.order, other.waited, 0);
         self.meetings = other.meetings;
         self.times.clone_from(&other.times);
+    }
+
+    /// The same of another location, whose activities have these `numbers` there.
+    pub fn renumbered(&self, numbers: &[u32]) -> Sums {
+        let mut times = Vec::new();
+        for (&number, &time) in numbers.iter().zip(&self.times) {
+            let at = number as usize;
+            if times.len() <= at {
+                times.resize(at + 1, 0);
+            }
+            times[at] = time;
+        }
+        Sums {
+            times,
+            // All of it may have changed since.
+            meetings: 0,
+            ..*self
+        }
     }
 
     /// What two locations did is compared from when the first of them `left` the call in which

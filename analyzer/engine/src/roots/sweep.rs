@@ -14,6 +14,7 @@ use crate::roots::sides::Spoken;
 use crate::roots::sums::Victim;
 use crate::roots::teams::Teams;
 use crate::roots::telling::{Exchanged, Team, teams};
+use crate::roots::walk::moments::{self, Waits};
 use crate::roots::walk::{Late, Walker, births};
 use crate::roots::{Search, beside, comparable, comparing, lanes};
 use crate::wire::links::{Kept, Link};
@@ -55,6 +56,24 @@ pub(super) fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> V
     ranges
 }
 
+/// Tells the threads of each rank whom others of them meet. `waits` are by number of the location.
+fn tell_moments<'w>(walkers: &mut [Walker<'_>], waits: impl Fn(usize) -> Waits<'w> + Sync) {
+    let ranks = walkers.chunk_by_mut(|a, b| a.name.0 == b.name.0);
+    let ranks = ranks.scan(0, |next, threads| {
+        let first = *next;
+        *next += threads.len();
+        Some((first, threads))
+    });
+    let ranks: Vec<_> = ranks
+        .filter(|(_, threads)| moments::has_several(threads))
+        .collect();
+    ranks.into_par_iter().for_each(|(first, threads)| {
+        let lanes = first..first + threads.len();
+        let waits: Vec<Waits<'_>> = lanes.map(&waits).collect();
+        moments::tell(threads, &waits);
+    });
+}
+
 impl<'s> Sweep<'s> {
     /// The first rank's start-up was over at `begun`, ns.
     pub(super) fn new(
@@ -88,10 +107,13 @@ impl<'s> Sweep<'s> {
                 }
                 None => Some(started.get(&rank).copied().unwrap_or(0)),
             };
-            idle.add(rank, thread, start.map(|start| (start, main)));
-            born.push(bounds.born.map(|ticks| clock.ns(ticks)));
+            // Threads that nobody saw being started begin with their rank.
+            let at = bounds.born.map(|ticks| clock.ns(ticks));
+            let at = at.filter(|at| start.is_some_and(|start| start < *at));
+            idle.add(rank, thread, start.map(|start| (at.unwrap_or(start), main)));
+            born.push(at.filter(|_| position > 0).map(|at| (at, 0)));
             walkers.push(Walker::new(
-                (rank, thread),
+                (lane as usize, rank, thread),
                 clock.clone(),
                 (search.folds, search.functions),
                 (start, begun),
@@ -158,14 +180,40 @@ impl<'s> Sweep<'s> {
         let (whole, from) = teams;
         let late = ranges(&whole, self.walkers.len(), |late| late.lane);
         let (walkers, members, idle) = (&mut self.walkers, &self.members, &mut self.idle);
+        let folds = self.search.folds;
+        let waits_of = |lane: usize| -> Waits<'_> {
+            let (own, late) = (own[lane], late[lane]);
+            let (own, late) = (own.0..own.1, late.0..late.1);
+            (&links[own.clone()], &leaves[own], &whole[late])
+        };
         let walk = || {
-            let parts = own.par_iter().zip(&late);
-            let walkers = walkers.par_iter_mut().zip(parts);
-            walkers.for_each(|(walker, (own, late))| {
-                let leaves = &leaves[own.0..own.1];
-                let own = (&links[own.0..own.1], own.0);
-                walker.walk(own, leaves, (&whole[late.0..late.1], late.0), members);
-            });
+            let mut is_done = vec![false; walkers.len()];
+            let mut waiting: Vec<bool> = walkers.iter().map(Walker::waits_to_begin).collect();
+            if folds {
+                tell_moments(walkers, waits_of);
+            }
+            loop {
+                let lanes = walkers.par_iter_mut().zip(&mut is_done).zip(&waiting);
+                let ready = lanes.enumerate();
+                let ready = ready.filter(|(_, ((_, is_done), waits))| !**is_done && !**waits);
+                ready.for_each(|(lane, ((walker, is_done), _))| {
+                    let (links, leaves, lates) = waits_of(lane);
+                    let (first, first_late) = (own[lane].0, late[lane].0);
+                    walker.walk((links, first), leaves, (lates, first_late), members);
+                    *is_done = true;
+                });
+                if !waiting.contains(&true) {
+                    break;
+                }
+                let mut waiting = &mut waiting[..];
+                for threads in walkers.chunk_by_mut(|a, b| a.name.0 == b.name.0) {
+                    let own;
+                    (own, waiting) = waiting.split_at_mut(threads.len());
+                    if own.contains(&true) {
+                        births::hand_over(threads, own, members);
+                    }
+                }
+            }
         };
         beside(walk, || idle.note(&links, &own, until));
         for walker in &mut self.walkers {

@@ -41,7 +41,7 @@ pub enum Partner {
 }
 
 /// The last synchronisations with others.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Synced {
     /// With all ranks.
     all: Sums,
@@ -58,6 +58,28 @@ pub struct Synced {
 }
 
 impl Synced {
+    /// Those with other ranks, for a thread that goes on from this one: its activities have these `numbers` there.
+    pub fn renumbered(&self, numbers: &[u32]) -> Synced {
+        let pairs = self.pairs.iter();
+        let pairs = pairs.filter(|(partner, _)| matches!(partner, Partner::Rank(_)));
+        let pairs: Vec<(Partner, u32)> = pairs.map(|(partner, at)| (*partner, *at)).collect();
+        let sums = pairs.iter().map(|(_, at)| &self.sums[*at as usize]);
+        let groups = self.groups.iter();
+        Synced {
+            all: self.all.renumbered(numbers),
+            sums: sums.map(|sums| sums.renumbered(numbers)).collect(),
+            pairs: pairs
+                .into_iter()
+                .zip(0..)
+                .map(|((partner, _), at)| (partner, at))
+                .collect(),
+            groups: groups
+                .map(|(group, sums)| (*group, sums.renumbered(numbers)))
+                .collect(),
+            ..Synced::default()
+        }
+    }
+
     /// The number of a partner.
     #[inline]
     pub fn number(&mut self, partner: Partner) -> u32 {

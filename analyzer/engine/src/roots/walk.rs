@@ -4,6 +4,7 @@
 pub mod births;
 mod inside;
 mod meeting;
+pub mod moments;
 mod waiting;
 
 use std::cmp::Ordering;
@@ -29,9 +30,10 @@ use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
 use crate::wire::links::{Blame, Link, More, Wholes};
-use births::Births;
+use births::{Heritage, Origin};
 use inside::InWaits;
 use meeting::{Met, Started};
+use moments::Moments;
 pub use waiting::team;
 use waiting::unknown;
 
@@ -147,9 +149,12 @@ impl Open {
 }
 
 /// One location.
+#[derive(Clone)]
 pub struct Walker<'a> {
     /// World rank, and number of its thread.
     pub name: (u32, u32),
+    /// Number of the location at this agent.
+    lane: usize,
     /// Its thread.
     pub thread: &'a Thread<'a>,
     stream: Stream<'a>,
@@ -170,9 +175,15 @@ pub struct Walker<'a> {
     met_group: bool,
     /// Meetings of its rank's threads that were read: numbers of its calls, and who came.
     teams: VecDeque<(u64, Team)>,
-    /// When another thread of its rank started it, ns, until its first call is read.
-    born: Option<i64>,
-    births: Births,
+    /// When another thread of its rank started it, ns, and the position of that one, until its first call is read.
+    born: Option<(i64, usize)>,
+    /// Whether it may meet other ranks.
+    talks: bool,
+    moments: Moments,
+    /// What the threads inherit that it started, what it inherits itself, and where it went on from.
+    heirs: Vec<Heritage>,
+    heritage: Option<Heritage>,
+    origin: Option<Origin>,
     /// Requests posted so far.
     posts: u64,
     /// Non-blocking collectives under way, and those that the open call completes.
@@ -226,7 +237,7 @@ impl<'a> Walker<'a> {
     /// A location before its first call. Without start-up of its own, it has computed since `start`,
     /// ns. The first rank's start-up was over at `begun`, ns.
     pub fn new(
-        (rank, thread): (u32, &'a Thread<'a>),
+        (lane, rank, thread): (usize, u32, &'a Thread<'a>),
         clock: ClockMap,
         (folds, functions): (bool, &'a Functions),
         (start, begun): (Option<i64>, i64),
@@ -235,6 +246,7 @@ impl<'a> Walker<'a> {
         activities.note_samples(thread, functions);
         Walker {
             name: (rank, thread.number),
+            lane,
             thread,
             stream: Stream::new(thread.stream.location(), clock),
             columns: Columns::without_look_back(),
@@ -262,7 +274,11 @@ impl<'a> Walker<'a> {
             met_group: false,
             teams: VecDeque::new(),
             born: None,
-            births: Births::default(),
+            talks: moments::talks(&thread.rows),
+            moments: Moments::default(),
+            heirs: Vec::new(),
+            heritage: None,
+            origin: None,
             posts: 0,
             started: Vec::new(),
             completing: Vec::new(),
@@ -352,7 +368,7 @@ impl<'a> Walker<'a> {
                 }
                 let late = late.map_or(u64::MAX, |(_, late)| late.event);
                 let due = due.map_or(i64::MAX, |(_, (link, _))| link.enter);
-                let due = due.min(self.births.next());
+                let due = due.min(self.moments.next());
                 let stop = next.map(|at| self.pass(&columns, (at, &mut extended), (late, due)));
                 if stop > next {
                     next = stop.and_then(|at| (at..end).find(is_defined));
@@ -363,50 +379,66 @@ impl<'a> Walker<'a> {
                 break;
             };
             next = (at + 1..end).find(is_defined);
-            self.close(members);
-            let (signature, enter, leave) =
-                (columns.signature[at], columns.enter[at], columns.leave[at]);
+            let number = columns.number + at as u64;
+            let times = (columns.enter[at], columns.leave[at]);
             let event = event_at(&columns, &mut extended, at);
-            let row = &thread.rows[signature as usize];
-            let times = (enter, leave);
-            let mut look = || {
-                self.looks
-                    .take((signature, row), times, event, &thread.stream)
-            };
-            let look = if self.folds { look() } else { None };
-            let begin = look.map_or(enter, |look| look.begin);
-            if let Some(born) = self.born.take() {
-                self.live(born, signature);
-            }
-            if let Some(last) = &self.open {
-                let (time, before) = (begin - last.leave, last.signature);
-                if time > 0 && self.births.next() < begin {
-                    self.compute_meanwhile((before, signature), event, (begin, time));
-                } else if time > 0 {
-                    self.compute((before, signature), event, (enter, time));
-                }
-            }
-            self.begin.get_or_insert(enter);
-            self.complete(row, event);
-            let off = self.off_inside(signature, event);
-            self.open = Some(Open {
-                signature,
-                number: columns.number + at as u64,
-                enter,
-                leave,
-                begin,
-                worked: look.map_or(0, |look| leave - begin - look.before - look.looked),
-                waited: 0,
-                until: i64::MIN,
-                transfer: 0,
-                goes_on: false,
-                off,
-            });
+            self.enter(columns.signature[at], times, (number, event), members);
         }
         let own = due.into_iter().chain(own);
         // Waits of calls that were not found.
         self.waits.extend(own.map(|(index, _)| unknown(index)));
         self.columns = columns;
+    }
+
+    /// The last call ends, and the next one begins.
+    #[inline]
+    fn enter(
+        &mut self,
+        signature: u32,
+        times: (i64, i64),
+        (number, event): (u64, Option<&Event>),
+        members: &Members,
+    ) {
+        self.close(members);
+        let thread = self.thread;
+        let row = &thread.rows[signature as usize];
+        let (enter, leave) = times;
+        let look = match self.folds {
+            true => {
+                let call = (signature, row);
+                self.looks.take(call, times, event, &thread.stream)
+            }
+            false => None,
+        };
+        let begin = look.map_or(enter, |look| look.begin);
+        if let Some((born, _)) = self.born.take() {
+            self.live(born, signature);
+        }
+        if let Some(last) = &self.open {
+            let (time, before) = (begin - last.leave, last.signature);
+            let around = (before, signature);
+            if time > 0 && self.moments.next() < begin {
+                self.compute_meanwhile(around, event, (begin, time), members);
+            } else if time > 0 {
+                self.compute(around, event, (enter, time));
+            }
+        }
+        self.begin.get_or_insert(enter);
+        self.complete(row, event);
+        let off = self.off_inside(signature, event);
+        self.open = Some(Open {
+            signature,
+            number,
+            enter,
+            leave,
+            begin,
+            worked: look.map_or(0, |look| leave - begin - look.before - look.looked),
+            waited: 0,
+            until: i64::MIN,
+            transfer: 0,
+            goes_on: false,
+            off,
+        });
     }
 
     /// Some `time` passed between two calls, ns, until `enter`. The `event` is the one after it.
@@ -523,7 +555,7 @@ impl<'a> Walker<'a> {
             return;
         };
         let call = self.activities.of_call(self.thread, open.signature);
-        let is_alone = self.is_alone() && open.leave < self.births.next();
+        let is_alone = self.is_alone() && open.leave < self.moments.next();
         if !call.meets && open.is_plain() && is_alone {
             let time = open.leave - open.begin;
             self.spent.add(call.number, time, open.leave);
@@ -548,7 +580,7 @@ impl<'a> Walker<'a> {
         } = open;
         let number = of_call.number;
         let meets = of_call.meets || self.met_group || !self.partners.is_empty();
-        if meets || self.births.next() <= leave {
+        if meets || self.moments.next() <= leave {
             self.spent.meet();
         }
         if worked > 0 {
@@ -581,11 +613,11 @@ impl<'a> Walker<'a> {
             transfer,
             parts,
         };
+        self.meet_meanwhile(&call, members);
         if meets {
             let row = self.thread.rows.get(signature as usize);
             self.synchronise(row, members, &call);
         }
-        self.meet_born(&call);
         // What is late from now on comes after this wait.
         if std::mem::take(&mut self.waits_alone) && self.spent.order == order {
             self.spent.order += 2;
@@ -612,6 +644,8 @@ pub struct Walked<'a> {
     pub begin: i64,
     /// The activity of its start-up.
     pub startup: Option<u32>,
+    /// Where it went on from the thread that started it.
+    pub origin: Option<Origin>,
     /// Leave of its last call, or enter of its shutdown, ns; `i64::MIN` if there is none.
     pub end: i64,
 }
@@ -639,6 +673,11 @@ impl<'a> Walker<'a> {
         };
         // Samples, counters and waits tell of time that is there beside them.
         let mut spent = self.spent.times();
+        // The creator of a thread has that itself.
+        let inherited = self.origin.iter().flat_map(|origin| &origin.times);
+        for (time, inherited) in spent.iter_mut().zip(inherited) {
+            *time -= inherited;
+        }
         for (inside, call) in self.activities.calls_around() {
             let time = spent.get_mut(inside as usize).map_or(0, std::mem::take);
             add(&mut spent, call, time);
@@ -658,6 +697,7 @@ impl<'a> Walker<'a> {
             in_counters: self.in_counters,
             begin: self.begin.unwrap_or(i64::MAX),
             startup: self.startup,
+            origin: self.origin,
             end: open.map_or(i64::MIN, |open| match is_shutdown(&open) {
                 true => open.enter,
                 false => open.leave,

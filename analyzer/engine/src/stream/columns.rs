@@ -29,7 +29,7 @@ pub struct Off {
 }
 
 /// Calls of a location, column by column. Times are ns of the global clock.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Columns {
     /// Enter times.
     pub enter: Vec<i64>,
@@ -178,6 +178,7 @@ const MOST_CHUNKS: usize = 32;
 const BATCH: usize = 512;
 
 /// Reads one location slab by slab.
+#[derive(Clone)]
 pub struct Stream<'a> {
     location: &'a Location,
     clock: ClockMap,
@@ -230,6 +231,25 @@ impl<'a> Stream<'a> {
     /// The location of the stream.
     pub fn location(&self) -> &'a Location {
         self.location
+    }
+
+    /// The next call that `is_wanted` by its signature, and when it is entered, ns. It is not taken.
+    pub fn peek(&self, is_wanted: impl Fn(u32) -> bool) -> Option<(i64, Event)> {
+        let mut here = self.opened.then_some((self.at, self.base));
+        for chunk in self.location.chunks.get(self.chunk..)? {
+            let is_sound = here.is_some() || self.location.verify(chunk);
+            let (at, base) = here.take().unwrap_or((0, chunk.base));
+            if !is_sound {
+                continue;
+            }
+            let mut decoder = Decoder::new(self.location.records(chunk).get(at..)?, base);
+            while let Some(event) = decoder.next() {
+                if is_wanted(event.signature) {
+                    return Some((self.clock.ns(event.enter), event.clone()));
+                }
+            }
+        }
+        None
     }
 
     /// Fills `columns` with the calls entered before `until`. If it is `alone`, because there are

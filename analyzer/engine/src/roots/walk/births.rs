@@ -1,96 +1,192 @@
-//! Threads that others of their rank start: from then on, what the two do is compared.
-
-use std::collections::VecDeque;
-
-use laggard_trace::Event;
+//! Threads that others of their rank start: what they did before is what those did who started them.
+//!
+//! At its birth, a thread gets what its creator did so far, and whom it met when. So it is compared with other
+//! ranks as if the two were one until then; what it inherits is charged to its own location. Waits stay where they
+//! were: the backward sweep hands the costs of what was inherited on to the creator.
 
 use super::Walker;
-use crate::basics::ends::NONE;
+use crate::roots::activities::{Activity, Kind, Site, is_call, site};
+use crate::roots::members::Members;
 use crate::roots::spent::Sums;
-use crate::roots::synced::{Closed, Partner};
+use crate::roots::synced::Synced;
+use crate::roots::walk::moments::{Moment, With};
 
-/// Most threads of a rank whose births are noted: each of the others keeps sums for each of them.
+/// Most threads of a rank whose births the others note: each of them keeps sums for each of these.
 const MOST: usize = 64;
 
-/// Threads of its rank that are started later, the next one first: when, ns, and their numbers.
-#[derive(Default)]
-pub(super) struct Births {
-    list: VecDeque<(i64, u32)>,
+/// What a thread inherits from the one that started it.
+#[derive(Clone)]
+pub struct Heritage {
+    /// Location of the creator.
+    creator: usize,
+    /// Position of the thread in its rank.
+    heir: usize,
+    /// What the creator did until then, by number of its activity.
+    then: Sums,
+    /// Until when that is known, ns, and the call that it ends with.
+    until: (i64, Site),
+    synced: Synced,
+    activities: Vec<Activity>,
 }
 
-impl Births {
-    /// When the next one is, ns; `i64::MAX` if there is none.
-    #[inline]
-    pub(super) fn next(&self) -> i64 {
-        self.list.front().map_or(i64::MAX, |(born, _)| *born)
-    }
+/// Where a thread went on from its creator.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Location of the creator.
+    pub creator: usize,
+    /// Position among what happened to the creator.
+    pub order: u64,
+    /// By number of the creator's activity: the own one.
+    pub numbers: Vec<u32>,
+    /// Time by activity that was inherited, ns.
+    pub times: Vec<i64>,
 }
 
-/// Tells the threads of a rank when which of them were started, ns: `births` by position.
-pub fn tell(threads: &mut [Walker<'_>], births: &[Option<i64>]) {
-    let known = threads.iter().zip(births);
-    let known = known.filter_map(|(thread, born)| Some(((*born)?, thread.name.1)));
-    let mut known: Vec<(i64, u32)> = known.collect();
-    if known.len() > MOST {
-        return;
-    }
+/// Tells the threads of a rank when which of them were started, ns, and by which: `births` by position.
+pub fn tell(threads: &mut [Walker<'_>], births: &[Option<(i64, usize)>]) {
+    let known = births.iter().enumerate();
+    let known = known.filter_map(|(heir, born)| {
+        let (at, creator) = (*born)?;
+        Some((at, heir, creator))
+    });
+    let mut known: Vec<(i64, usize, usize)> = known.collect();
     known.sort_unstable();
-    for (thread, born) in threads.iter_mut().zip(births) {
-        let here = born.unwrap_or(i64::MIN);
-        let later = known.iter().filter(|(born, _)| *born > here);
-        thread.births.list = later.copied().collect();
+    let numbers: Vec<u32> = threads.iter().map(|thread| thread.name.1).collect();
+    for (position, (thread, born)) in threads.iter_mut().zip(births).enumerate() {
         thread.born = *born;
+        let here = born.map_or(i64::MIN, |(at, _)| at);
+        for &(at, heir, creator) in known.iter().filter(|(at, ..)| *at > here) {
+            if known.len() <= MOST {
+                let with = With::Thread(numbers[heir]);
+                thread.moments.push(Moment { at, with });
+            }
+            if position == creator {
+                let with = With::Heir(heir);
+                thread.moments.push(Moment { at, with });
+            }
+        }
+    }
+}
+
+/// Hands over what threads of a rank inherit. Of those that are `waiting` for it, by position, those go on whose
+/// creators do not wait.
+pub fn hand_over(threads: &mut [Walker<'_>], waiting: &mut [bool], members: &Members) {
+    let left = threads.iter_mut();
+    let left = left.flat_map(|thread| std::mem::take(&mut thread.heirs));
+    let mut left: Vec<Heritage> = left.collect();
+    let was_waiting = waiting.to_vec();
+    for (heir, waits) in waiting.iter_mut().enumerate().filter(|(_, waits)| **waits) {
+        let creator = threads[heir].born.map(|(_, creator)| creator);
+        let creator = creator.filter(|creator| !was_waiting[*creator]);
+        *waits = creator.is_none();
+        let has_left = left.iter().any(|heritage| heritage.heir == heir);
+        if let Some(creator) = creator.filter(|_| !has_left) {
+            left.push(threads[creator].ahead(heir, members));
+        }
+    }
+    for heritage in left {
+        let heir = &mut threads[heritage.heir];
+        heir.heritage = heir.born.map(|_| heritage);
     }
 }
 
 impl Walker<'_> {
-    /// It was started at this moment, ns, before its first call. For other ranks, it did until then what all do that
-    /// meet nobody: it computed.
+    /// Whether it begins in the calls that were read, and another thread has to be walked over before.
+    pub fn waits_to_begin(&self) -> bool {
+        let has_calls = self.columns.first < self.columns.enter.len();
+        self.born.is_some() && self.heritage.is_none() && has_calls
+    }
+
+    /// What a thread inherits that is started before the next call, which comes in a later slab.
+    fn ahead(&mut self, heir: usize, members: &Members) -> Heritage {
+        let lists = (
+            std::mem::take(&mut self.columns),
+            std::mem::take(&mut self.times),
+            std::mem::take(&mut self.waits),
+            std::mem::take(&mut self.blames),
+            std::mem::take(&mut self.alone),
+        );
+        let mut ahead = self.clone();
+        (
+            self.columns,
+            self.times,
+            self.waits,
+            self.blames,
+            self.alone,
+        ) = lists;
+        match self.stream.peek(is_call(&self.thread.rows)) {
+            Some((enter, event)) => {
+                let leave = enter + self.stream.length_ns(event.leave - event.enter);
+                let call = (u64::MAX, Some(&event));
+                ahead.enter(event.signature, (enter, leave), call, members);
+            }
+            None => ahead.close(members),
+        }
+        let left = ahead.heirs.iter().position(|left| left.heir == heir);
+        match left {
+            Some(at) => ahead.heirs.swap_remove(at),
+            None => ahead.leave_to(heir, None),
+        }
+    }
+
+    /// What a thread inherits that is started now; `known` is what was done until then, and when, ns.
+    #[cold]
+    pub(super) fn leave_to(&self, heir: usize, known: Option<(Sums, i64)>) -> Heritage {
+        let open = self.open.as_ref();
+        let leave = open.map_or(i64::MIN, |open| open.leave);
+        let (then, until) = known.unwrap_or_else(|| (Sums::now(&self.spent), leave));
+        Heritage {
+            creator: self.lane,
+            heir,
+            then,
+            until: (
+                until,
+                open.map_or(Site::default(), |open| site(self.thread, open.signature)),
+            ),
+            synced: self.synced.clone(),
+            activities: self.activities.list.values.clone(),
+        }
+    }
+
+    /// It was started at this moment, ns, before its first call, which has the signature `first`.
     #[cold]
     pub(super) fn live(&mut self, born: i64, first: u32) {
         let Some(open) = self.open.as_mut().filter(|open| open.leave < born) else {
             return;
         };
-        let time = born - open.leave;
         (open.enter, open.leave, open.begin) = (born, born, born);
-        self.compute((NONE, first), None, (born, time));
+        self.begin = Some(born);
+        // Whom others met before is inherited.
+        self.moments.forget(born);
+        if let Some(heritage) = self.heritage.take() {
+            self.inherit(heritage, born, first);
+        }
         self.spent.order += 2;
         self.synced.start(&self.spent);
     }
 
-    /// Some `time` passed between two calls, ns, until `begin`, in which threads were started.
-    #[cold]
-    pub(super) fn compute_meanwhile(
-        &mut self,
-        around: (u32, u32),
-        event: Option<&Event>,
-        (begin, time): (i64, i64),
-    ) {
-        self.spent.meet();
-        let before = Sums::now(&self.spent);
-        self.compute(around, event, (begin, time));
-        let mut parts = Vec::new();
-        self.spent.since(&before, None, &mut parts);
-        let activities = &self.activities.list.values;
-        parts.retain(|(number, _)| activities[*number as usize].kind.is_cause());
-        self.meet_born(&Closed {
-            number: NONE,
-            leave: begin,
-            parts: parts.into(),
-            ..Closed::default()
-        });
-    }
-
-    /// Meets the threads that were started before a call was left.
-    #[inline]
-    pub(super) fn meet_born(&mut self, call: &Closed) {
-        while self.births.next() <= call.leave
-            && let Some((born, thread)) = self.births.list.pop_front()
-        {
-            self.spent.order += 2;
-            let partner = self.synced.number(Partner::Thread(thread));
-            let sums = self.synced.pair(partner, &self.spent);
-            sums.begin_at(born, call);
+    fn inherit(&mut self, mut heritage: Heritage, born: i64, first: u32) {
+        let (until, begin) = heritage.until;
+        let values = heritage.activities.iter();
+        let numbers: Vec<u32> = values
+            .map(|activity| self.activities.number(*activity))
+            .collect();
+        self.spent.inherit(&mut heritage.then, &numbers);
+        self.synced = heritage.synced.renumbered(&numbers);
+        if until < born {
+            // What the creator calls next is not known yet.
+            let number = self.activities.number(Activity {
+                kind: Kind::Computation,
+                begin,
+                until: site(self.thread, first),
+            });
+            self.spent.add(number, born - until, born);
         }
+        self.origin = Some(Origin {
+            creator: heritage.creator,
+            order: heritage.then.order,
+            numbers,
+            times: self.spent.times(),
+        });
     }
 }

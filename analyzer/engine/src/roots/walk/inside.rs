@@ -10,7 +10,7 @@ use crate::roots::synced::Parts;
 const WAITING: (i64, i64) = (3, 4);
 
 /// Time beside work in the waiting of such calls, ns.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct InWaits {
     /// By [`INSIDE`], at least.
     times: [i64; INSIDE.len()],

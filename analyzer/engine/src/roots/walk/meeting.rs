@@ -15,6 +15,7 @@ use crate::stream::roles::Among;
 use crate::stream::rows::Row;
 
 /// A non-blocking collective under way that is complete when all members have come.
+#[derive(Clone)]
 pub(super) struct Started {
     /// Number of the request.
     post: u64,

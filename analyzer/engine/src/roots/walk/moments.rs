@@ -1,0 +1,247 @@
+//! Moments at which a location meets others in none of its own calls: other threads of its rank met another rank, or
+//! a thread was started.
+//!
+//! Who waited for a rank is compared with it since the two met last, whichever thread that was. So is each thread of
+//! the rank.
+
+use std::collections::VecDeque;
+
+use laggard_trace::{Event, calls};
+
+use super::{Late, Walker};
+use crate::basics::ends::NONE;
+use crate::roots::members::Members;
+use crate::roots::spent::Sums;
+use crate::roots::synced::{Closed, Partner};
+use crate::roots::walk::waiting::team;
+use crate::stream::rows::{Row, TimeClass};
+use crate::wire::links::Link;
+
+/// Who is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum With {
+    /// Another world rank.
+    Rank(u32),
+    /// The members of a group, by its number at the agent.
+    Group(u32),
+    /// A thread of the rank that is started, by its number.
+    Thread(u32),
+    /// One that this thread starts, by its position in the rank.
+    Heir(usize),
+}
+
+/// Who is met, and when, ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    pub at: i64,
+    pub with: With,
+}
+
+/// Those to come, the next one first.
+#[derive(Clone, Default)]
+pub struct Moments {
+    list: VecDeque<Moment>,
+    /// Whether the last ones are in order.
+    is_sorted: bool,
+}
+
+impl Moments {
+    pub fn push(&mut self, moment: Moment) {
+        self.list.push_back(moment);
+        self.is_sorted = false;
+    }
+
+    /// Brings them in order.
+    pub fn sort(&mut self) {
+        if !std::mem::replace(&mut self.is_sorted, true) {
+            let list = self.list.make_contiguous();
+            list.sort_by_key(|moment| moment.at);
+        }
+    }
+
+    /// When the next one is, ns; `i64::MAX` if there is none.
+    #[inline]
+    pub fn next(&self) -> i64 {
+        self.list.front().map_or(i64::MAX, |moment| moment.at)
+    }
+
+    /// Drops those before `born`, ns.
+    pub fn forget(&mut self, born: i64) {
+        let past = self.list.partition_point(|moment| moment.at < born);
+        self.list.drain(..past);
+    }
+
+    fn has_heirs(&self) -> bool {
+        let mut list = self.list.iter();
+        list.any(|moment| matches!(moment.with, With::Heir(_)))
+    }
+}
+
+/// Whether threads of a rank meet others of which another one of them has to know.
+pub fn has_several(threads: &[Walker<'_>]) -> bool {
+    let mut talking = threads.iter().filter(|thread| thread.talks);
+    let creates = |thread: &Walker<'_>| !thread.talks && thread.moments.has_heirs();
+    talking.next().is_some() && (talking.next().is_some() || threads.iter().any(creates))
+}
+
+/// A slab's waits of a location with the leaves of the late calls, and waits for it.
+pub type Waits<'w> = (&'w [Link], &'w [i64], &'w [Late]);
+
+/// Tells the threads of a rank whom others of them meet in a slab. Of meetings with the same one, a thread needs the
+/// last one before each of its own waits, and before waits for it.
+pub fn tell(threads: &mut [Walker<'_>], waits: &[Waits<'_>]) {
+    let meet = |(position, (thread, waits)): (usize, (&Walker<'_>, &Waits<'_>))| {
+        let met = thread.met_in(waits).into_iter();
+        met.map(move |met| (met.with, met.at, position))
+            .collect::<Vec<_>>()
+    };
+    let all = threads.iter().zip(waits).enumerate().flat_map(meet);
+    let mut all: Vec<(With, i64, usize)> = all.collect();
+    all.sort_unstable();
+    for (position, (thread, waits)) in threads.iter_mut().zip(waits).enumerate() {
+        if !thread.talks && !thread.moments.has_heirs() {
+            continue;
+        }
+        let needs = thread.needs(waits);
+        for same in all.chunk_by(|a, b| a.0 == b.0) {
+            let others = same.iter().filter(|(.., by)| *by != position);
+            let mut others = others.map(|(with, at, _)| (*with, *at)).peekable();
+            let mut need = 0;
+            while let Some((with, at)) = others.next() {
+                while needs.get(need).is_some_and(|need| *need <= at) {
+                    need += 1;
+                }
+                let next = others.peek().map_or(i64::MAX, |(_, at)| *at);
+                if next == i64::MAX || needs.get(need).is_some_and(|need| *need <= next) {
+                    thread.moments.push(Moment { at, with });
+                }
+            }
+        }
+        thread.moments.sort();
+    }
+}
+
+/// Whether a location calls what may meet another rank.
+pub fn talks(rows: &[Row]) -> bool {
+    let mut rows = rows.iter();
+    rows.any(|row| {
+        let call = calls::call(row.operation);
+        let is_outside = call.is_some_and(|call| !call.is_threads());
+        is_outside && row.class != TimeClass::Setup
+    })
+}
+
+impl Walker<'_> {
+    /// The other ranks that it meets in waits.
+    fn met_in(&self, (own, leaves, lates): &Waits<'_>) -> Vec<Moment> {
+        let mut met = Vec::new();
+        if !self.talks {
+            return met;
+        }
+        let others = |rank: u32| rank != NONE && rank != self.name.0;
+        for (link, leave) in own
+            .iter()
+            .zip(*leaves)
+            .filter(|(link, _)| others(link.late_rank))
+        {
+            let is_met = link.left != i64::MAX;
+            let row = self.thread.rows.get(link.signature as usize);
+            let group = row.filter(|row| is_met && row.is_meeting()).and_then(team);
+            met.push(Moment {
+                at: if is_met { link.left } else { *leave },
+                with: group.map_or(With::Rank(link.late_rank), With::Group),
+            });
+        }
+        let lates = lates.iter().filter(|late| others(late.rank));
+        met.extend(lates.map(|late| Moment {
+            at: late.left,
+            with: match late.group {
+                NONE => With::Rank(late.rank),
+                group => With::Group(group),
+            },
+        }));
+        met
+    }
+
+    /// When it waits for other ranks or is waited for, or starts threads, ns, ascending.
+    fn needs(&self, (own, _, lates): &Waits<'_>) -> Vec<i64> {
+        let own = own.iter().map(|link| link.enter);
+        let lates = lates.iter().filter_map(|late| {
+            let at = self.columns.position(late.event)?;
+            Some(self.columns.enter[at])
+        });
+        let births = self.moments.list.iter().map(|moment| moment.at);
+        let mut needs: Vec<i64> = own.chain(lates).chain(births).collect();
+        needs.sort_unstable();
+        needs
+    }
+
+    /// Some `time` passed between two calls, ns, until `begin`, in which others were met.
+    #[cold]
+    pub(super) fn compute_meanwhile(
+        &mut self,
+        around: (u32, u32),
+        event: Option<&Event>,
+        (begin, time): (i64, i64),
+        members: &Members,
+    ) {
+        self.spent.meet();
+        let before = Sums::now(&self.spent);
+        self.compute(around, event, (begin, time));
+        let mut parts = Vec::new();
+        self.spent.since(&before, None, &mut parts);
+        let activities = &self.activities.list.values;
+        parts.retain(|(number, _)| activities[*number as usize].kind.is_cause());
+        self.meet_meanwhile(
+            &Closed {
+                number: NONE,
+                leave: begin,
+                parts: parts.into(),
+                ..Closed::default()
+            },
+            members,
+        );
+    }
+
+    /// Meets those that were met before a call was left.
+    #[inline]
+    pub(super) fn meet_meanwhile(&mut self, call: &Closed, members: &Members) {
+        if self.moments.next() <= call.leave {
+            self.meet_until(call, members);
+        }
+    }
+
+    #[cold]
+    fn meet_until(&mut self, call: &Closed, members: &Members) {
+        self.spent.order += 2;
+        while self.moments.next() <= call.leave
+            && let Some(Moment { at, with }) = self.moments.list.pop_front()
+        {
+            let sums = match with {
+                With::Rank(rank) => {
+                    let partner = self.synced.number(Partner::Rank(rank));
+                    self.synced.pair(partner, &self.spent)
+                }
+                With::Thread(thread) => {
+                    let partner = self.synced.number(Partner::Thread(thread));
+                    self.synced.pair(partner, &self.spent)
+                }
+                With::Group(group) if members.is_all(group) => self.synced.all(&self.spent),
+                With::Group(group) => self.synced.group((group, false), &self.spent),
+                With::Heir(heir) => {
+                    let mut then = Sums::now(&self.spent);
+                    then.begin_at(at, call);
+                    let heritage = self.leave_to(heir, Some((then, at)));
+                    self.heirs.push(heritage);
+                    continue;
+                }
+            };
+            // A wait counts as a whole.
+            let after = call.until.saturating_sub(at).clamp(0, call.waited);
+            match after > call.waited / 2 {
+                true => sums.begin_before_wait(at, after, call),
+                false => sums.begin_at(at, call),
+            }
+        }
+    }
+}
