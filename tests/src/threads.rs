@@ -203,7 +203,7 @@ impl Run {
         Ok(())
     }
 
-    /// Whether that thread of rank 0 starts so much waiting, s, by what it does between calls at these lines, but for the
+    /// Whether that thread of rank 0, or its first one, starts so much waiting, s, by what it does between calls at these lines, but for the
     /// first time.
     ///
     /// # Errors
@@ -217,7 +217,8 @@ impl Run {
         let roots = self.report["root_causes"].as_array().into_iter().flatten();
         let such: Vec<&Value> = roots
             .filter(|root| {
-                let is_it = root["rank_set"] == "0" && root["thread_set"] == thread;
+                let threads = root["thread_set"].as_str().unwrap_or_default();
+                let is_it = root["rank_set"] == "0" && threads == thread;
                 is_it && root["until"]["line"] == until && root["activity"] == "computation"
             })
             .collect();

@@ -65,7 +65,14 @@ fn a_thread_that_is_started_late_has_two_reasons() {
         // For rank 1, and for the first thread, which waits for the end of each.
         run.starts(threads, (0, send), 2.0 * ROUNDS * DELAY)?;
         // The first thread is alone for 40 ms before the second round and those after it.
-        run.starts("2-5", (join, join), (ROUNDS - 1.0) * 0.040)?;
+        let alone = (ROUNDS - 1.0) * 0.040;
+        run.starts("", (join, join), alone)?;
+        let roots = run.report["root_causes"].as_array().into_iter().flatten();
+        for (line, expected) in [(0, ROUNDS * DELAY), (join, alone)] {
+            let root = roots.clone().find(|root| root["location"]["line"] == line);
+            let gain = root.and_then(|root| root["gain_s"].as_f64());
+            check(near(gain.unwrap_or(0.0), expected, 0.1 * expected), &root)?;
+        }
         let rows = &run.report["critical_path"]["profile"];
         let mut rows = rows.as_array().into_iter().flatten();
         let row = rows.find(|row| row["until"]["line"] == send && row["location"]["line"] == 0);

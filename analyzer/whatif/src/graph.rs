@@ -138,42 +138,50 @@ impl<'e> Graph<'e> {
         };
         events.join(&mut graph)?;
         graph.end_teams();
-        let mut main: Option<(u32, usize)> = None;
-        for location in 0..events.locations() {
-            let place = events.place(location);
-            let start = match main {
-                Some((rank, first)) if rank == place.rank => {
-                    graph.begin_thread(first, place.first_ns)
-                }
-                _ => {
-                    main = Some((place.rank, location));
-                    None
-                }
-            };
-            graph.starts.push(start);
+        let mut first = 0;
+        let locations: Vec<usize> = (0..events.locations()).collect();
+        let is_same = |a: &usize, b: &usize| events.place(*a).rank == events.place(*b).rank;
+        for rank in locations.chunk_by(is_same) {
+            graph.starts.push(None);
+            graph.begin_threads(first, &rank[1..]);
+            first += rank.len();
         }
         Ok(graph)
     }
 
-    /// A junction for the begin of a thread: the last call that its rank's first thread had left.
-    fn begin_thread(&mut self, first: usize, time: i64) -> Option<u64> {
+    /// Junctions for the begins of further threads: moments of their rank's `first` thread, before its next call or
+    /// in it; after its last call, the end of that.
+    fn begin_threads(&mut self, first: usize, threads: &[usize]) {
+        let begins = threads.iter();
+        let mut begins: Vec<(i64, usize)> = begins
+            .map(|&thread| (self.events.place(thread).first_ns, thread))
+            .collect();
+        begins.sort_unstable();
+        self.starts.resize(self.starts.len() + threads.len(), None);
         let mut reader = Reader::new(self.events, first);
-        let mut last = None;
-        while let Some(call) = reader.next().filter(|call| call.leave <= time) {
-            last = Some(call);
+        let (mut last, mut next) = (None, None);
+        for (begin, thread) in begins {
+            next = next.or_else(|| reader.next());
+            while let Some(call) = next.filter(|call| call.leave <= begin) {
+                last = Some(call);
+                next = reader.next();
+            }
+            let last = last.map(|call| (call.number, call.leave));
+            let moment = next.map(|call| (call.number, begin)).or(last);
+            self.starts[thread] = moment.map(|(number, time)| {
+                let junction = self.junction();
+                self.provide(Provider {
+                    junction,
+                    number,
+                    time,
+                    location: first as u32,
+                    consumers: 1,
+                    providers: 1,
+                    is_by_time: true,
+                });
+                junction
+            });
         }
-        let last = last?;
-        let junction = self.junction();
-        self.provide(Provider {
-            junction,
-            number: last.number,
-            time: last.leave,
-            location: first as u32,
-            consumers: 1,
-            providers: 1,
-            is_by_time: true,
-        });
-        Some(junction)
     }
 
     /// A new junction.

@@ -1,5 +1,7 @@
 //! What a location did: computation between two calls or in a function, or calls.
 
+use std::ops::Range;
+
 use laggard_trace::calls::{self, Shape};
 use laggard_trace::{Beside, Event, flags};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -224,6 +226,17 @@ pub struct Activities {
     around: Vec<(u32, u32)>,
     /// Those of counters.
     pub(super) counters: Numbers,
+    /// Those that are another location's, which this one went on from: their numbers, and whose they are.
+    inherited: Range<u32>,
+    owners: Vec<usize>,
+}
+
+/// The activities of a location, for another one that goes on from it.
+#[derive(Clone)]
+pub struct Legacy {
+    /// By number, and whose they are.
+    list: Vec<(Activity, usize)>,
+    sampled_in: FxHashSet<(Site, PathKey)>,
 }
 
 /// What a call's record tells of the time before it.
@@ -266,10 +279,65 @@ impl Activities {
         }
     }
 
+    /// Those of this location, for another one.
+    pub fn legacy(&self, location: usize) -> Legacy {
+        let values = (0..).zip(&self.list.values);
+        Legacy {
+            list: values
+                .map(|(number, value)| (*value, self.owner(number).unwrap_or(location)))
+                .collect(),
+            sampled_in: self.sampled_in.clone(),
+        }
+    }
+
+    /// The location whose activity this is, if that is another one.
+    pub fn owner(&self, number: u32) -> Option<usize> {
+        let at = self.inherited.contains(&number);
+        at.then(|| self.owners[(number - self.inherited.start) as usize])
+    }
+
+    /// The numbers of those that are another location's.
+    pub fn inherited(&self) -> Range<usize> {
+        self.inherited.start as usize..self.inherited.end as usize
+    }
+
+    /// Goes on from another location. Returns the own numbers by that one's: causes have numbers beside those of the
+    /// same activity here.
+    pub fn inherit(&mut self, legacy: Legacy) -> Vec<u32> {
+        self.sampled_in.extend(legacy.sampled_in);
+        let is_cause = |(activity, _): &&(Activity, usize)| activity.kind.is_cause();
+        let others = legacy.list.iter().filter(|of| !is_cause(of));
+        for (activity, _) in others {
+            self.number(*activity);
+        }
+        let begin = self.list.values.len() as u32;
+        for (activity, owner) in legacy.list.iter().filter(is_cause) {
+            self.list.values.push(*activity);
+            self.owners.push(*owner);
+            self.note_last();
+        }
+        self.inherited = begin..self.list.values.len() as u32;
+        let mut next = self.inherited.clone();
+        let list = legacy.list.iter();
+        let numbers = list.map(|of| match is_cause(&of) {
+            true => next.next().unwrap_or(NONE),
+            false => self.number(of.0),
+        });
+        numbers.collect()
+    }
+
     /// The number of an activity.
     pub fn number(&mut self, activity: Activity) -> u32 {
         let number = self.list.number(activity);
+        self.note_last();
+        number
+    }
+
+    /// Notes what the last one is compared with, if it is new.
+    #[inline]
+    fn note_last(&mut self) {
         if self.compared.len() < self.list.values.len() {
+            let activity = self.list.values[self.compared.len()];
             let whole = activity.whole(self.as_whole);
             self.compared.push(match whole {
                 Some(whole) => Compared::InWhole(whole as u8),
@@ -277,7 +345,6 @@ impl Activities {
                 None => Compared::Never,
             });
         }
-        number
     }
 
     /// All of them, by number.

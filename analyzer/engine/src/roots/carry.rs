@@ -540,11 +540,11 @@ impl<'j> Carrier<'j> {
     /// Adds the costs of all locations, given with rank and thread.
     pub fn finish<'w>(
         self,
-        lanes: impl Iterator<Item = ((u32, u32), &'w Walked<'w>)>,
+        (names, lanes): (&[(u32, u32)], impl Iterator<Item = &'w Walked<'w>>),
         roots: &mut Roots,
     ) {
         roots.untraced += self.untraced;
-        for (lane, (name, walked)) in self.lanes.into_iter().zip(lanes) {
+        for ((lane, own), walked) in self.lanes.into_iter().zip(names).zip(lanes) {
             let (activities, longer) = (&walked.activities, &walked.longer);
             for (caused, victim) in lane.caused.iter().zip(&self.victims.values) {
                 let class = roots.classes.entry(victim.pattern).or_default();
@@ -559,6 +559,8 @@ impl<'j> Carrier<'j> {
             for (key, (amount, ranks)) in lane.sums {
                 let (activity, victim, is_direct) = parts_of(key);
                 charged.extend((amount > 0).then_some(activity));
+                let owner = activities.owner(activity);
+                let name = owner.map_or(*own, |owner| names[owner]);
                 let activity = activities.list.values[activity as usize];
                 let victim = self.victims.values[victim as usize];
                 roots.add((name, activity), (victim, amount, ranks), is_direct);

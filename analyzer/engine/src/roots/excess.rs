@@ -1,5 +1,7 @@
 //! What the late location of a wait did longer than the waiting one since both last synchronised.
 
+use rustc_hash::FxHashMap;
+
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activities, Compared, Kind};
 use crate::wire::links::{Alike, More, Wholes};
@@ -73,6 +75,8 @@ impl Other {
 pub struct Excess {
     pub more: Vec<More>,
     pub times: Vec<i64>,
+    /// What others did of activities that are in the list twice, by the agent's number, ns.
+    taken: FxHashMap<u32, i64>,
     /// What it did longer of one wait, before the others' time elsewhere is set against it.
     found: Vec<(More, i64)>,
 }
@@ -84,6 +88,7 @@ impl Excess {
             more: Vec::with_capacity(2 * count),
             times: Vec::with_capacity(2 * count),
             found: Vec::new(),
+            taken: FxHashMap::default(),
         }
     }
 
@@ -103,8 +108,16 @@ impl Excess {
     ) -> u32 {
         let (mut wholes, mut elsewhere) = (Wholes::default(), Wholes::default());
         self.found.clear();
+        self.taken.clear();
+        let has_twice = !activities.inherited().is_empty();
         for &(activity, time) in own {
-            let theirs = other.of(activities.shared[activity as usize]);
+            let shared = activities.shared[activity as usize];
+            let mut theirs = other.of(shared);
+            if has_twice {
+                let taken = self.taken.entry(shared).or_default();
+                theirs -= *taken;
+                *taken += theirs.min(time);
+            }
             let more = time - theirs;
             match activities.compared[activity as usize] {
                 Compared::InWhole(whole) => {

@@ -164,7 +164,7 @@ impl Search<'_> {
         let mut roots = Roots::default();
         roots.add_untraced(untraced);
         let walked = lanes.iter().map(|lane| &lane.walked);
-        carrier.finish(names.iter().copied().zip(walked.clone()), &mut roots);
+        carrier.finish((&names, walked.clone()), &mut roots);
         for walked in walked {
             roots.add_functions(&walked.activities, &walked.in_functions, self.functions);
             roots.add_counted(&walked.activities, &walked.in_counters);

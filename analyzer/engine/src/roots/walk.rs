@@ -674,9 +674,8 @@ impl<'a> Walker<'a> {
         // Samples, counters and waits tell of time that is there beside them.
         let mut spent = self.spent.times();
         // The creator of a thread has that itself.
-        let inherited = self.origin.iter().flat_map(|origin| &origin.times);
-        for (time, inherited) in spent.iter_mut().zip(inherited) {
-            *time -= inherited;
+        if let Some(inherited) = spent.get_mut(self.activities.inherited()) {
+            inherited.fill(0);
         }
         for (inside, call) in self.activities.calls_around() {
             let time = spent.get_mut(inside as usize).map_or(0, std::mem::take);

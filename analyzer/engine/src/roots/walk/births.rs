@@ -1,11 +1,11 @@
 //! Threads that others of their rank start: what they did before is what those did who started them.
 //!
 //! At its birth, a thread gets what its creator did so far, and whom it met when. So it is compared with other
-//! ranks as if the two were one until then; what it inherits is charged to its own location. Waits stay where they
+//! ranks as if the two were one until then; what it inherits is charged to that one. Waits stay where they
 //! were: the backward sweep hands the costs of what was inherited on to the creator.
 
 use super::Walker;
-use crate::roots::activities::{Activity, Kind, Site, is_call, site};
+use crate::roots::activities::{Activity, Kind, Legacy, Site, is_call, site};
 use crate::roots::members::Members;
 use crate::roots::spent::Sums;
 use crate::roots::synced::Synced;
@@ -26,7 +26,7 @@ pub struct Heritage {
     /// Until when that is known, ns, and the call that it ends with.
     until: (i64, Site),
     synced: Synced,
-    activities: Vec<Activity>,
+    activities: Legacy,
 }
 
 /// Where a thread went on from its creator.
@@ -38,8 +38,6 @@ pub struct Origin {
     pub order: u64,
     /// By number of the creator's activity: the own one.
     pub numbers: Vec<u32>,
-    /// Time by activity that was inherited, ns.
-    pub times: Vec<i64>,
 }
 
 /// Tells the threads of a rank when which of them were started, ns, and by which: `births` by position.
@@ -144,7 +142,7 @@ impl Walker<'_> {
                 open.map_or(Site::default(), |open| site(self.thread, open.signature)),
             ),
             synced: self.synced.clone(),
-            activities: self.activities.list.values.clone(),
+            activities: self.activities.legacy(self.lane),
         }
     }
 
@@ -165,13 +163,10 @@ impl Walker<'_> {
         self.synced.start(&self.spent);
     }
 
-    fn inherit(&mut self, mut heritage: Heritage, born: i64, first: u32) {
+    fn inherit(&mut self, heritage: Heritage, born: i64, first: u32) {
         let (until, begin) = heritage.until;
-        let values = heritage.activities.iter();
-        let numbers: Vec<u32> = values
-            .map(|activity| self.activities.number(*activity))
-            .collect();
-        self.spent.inherit(&mut heritage.then, &numbers);
+        let numbers = self.activities.inherit(heritage.activities);
+        self.spent.inherit(&heritage.then, &numbers);
         self.synced = heritage.synced.renumbered(&numbers);
         if until < born {
             // What the creator calls next is not known yet.
@@ -186,7 +181,6 @@ impl Walker<'_> {
             creator: heritage.creator,
             order: heritage.then.order,
             numbers,
-            times: self.spent.times(),
         });
     }
 }
