@@ -11,7 +11,7 @@ use laggard_comm::{Job, signals};
 use laggard_engine::events::{Events, Operation, Operations, Placed, ProfileRow};
 use laggard_report::Report;
 
-use crate::index::{self, Index, LocationIndex};
+use crate::index::{self, Index, KeptWait, LocationIndex};
 use crate::whole::{Limits, Whole};
 
 /// The part of a run that one agent answers for. Locations are told by their position in the run.
@@ -157,6 +157,22 @@ impl Share {
     /// The index of an own location.
     pub fn index_of(&self, at: usize) -> &LocationIndex {
         &self.index.locations[at - self.own.start]
+    }
+
+    /// Of a wait of an own location: number of the call that waited, of its call path, and id of the communicator,
+    /// window or file in which it waited; 0 if that is none.
+    pub fn site(&self, at: usize, wait: &KeptWait) -> (u16, u32, u64) {
+        let (call, path, of_call) = self.site_of(at, wait.signature);
+        let id = if wait.group != 0 { wait.group } else { of_call };
+        let groups = &self.events.groups;
+        let is_known = groups.binary_search_by_key(&id, |group| group.id).is_ok();
+        (call, path, if is_known { id } else { 0 })
+    }
+
+    /// The same of calls of a signature, whatever they waited for.
+    pub fn site_of(&self, at: usize, signature: u32) -> (u16, u32, u64) {
+        let found = self.events.site(at - self.own.start, signature);
+        found.unwrap_or_default()
     }
 
     /// Records of an own location.

@@ -11,11 +11,11 @@ use laggard_patterns::PatternId;
 use laggard_serve::Share;
 use laggard_trace::calls::number;
 use laggard_trace::calls::user::REGION;
-use laggard_trace::{Definition, Extension, Record, Signature};
+use laggard_trace::{Communicator, Definition, Extension, Record, Signature, WORLD, flags};
 use serde_json::{Value, json};
 
-use super::{LARGEST, RANKS, US, asked, report, same, share, write, write_rounds};
-use crate::support::{Calls, finalize, init, ranks};
+use super::{LARGEST, RANKS, US, answers, asked, report, same, share, write, write_rounds};
+use crate::support::{Calls, collective, finalize, init, ranks, receive, send};
 
 fn of(share: &Share, question: Value) -> Value {
     asked(share, question).unwrap()
@@ -185,17 +185,137 @@ fn messages_have_sizes_and_communicators() {
         let other = json!({"ask": "matrix", "metric": metric, "communicator": "77777"});
         assert_eq!(of(&share, other)["cells"], json!([]));
     }
-    for wrong in [
-        json!({"ask": "matrix", "metric": "bytes", "communicator": "name"}),
-        json!({"ask": "matrix", "metric": "waiting", "communicator": "1"}),
-    ] {
-        assert!(asked(&share, wrong).is_err());
-    }
+    let wrong = json!({"ask": "matrix", "metric": "bytes", "communicator": "name"});
+    assert!(asked(&share, wrong).is_err());
     // Some of them: calls of rank 0 in some rounds.
     let some =
         json!({"ask": "selection", "from_s": 0.0102, "until_s": 0.0112, "functions": "send"});
     let some = of(&share, some);
     assert_eq!(some["sizes"][0][2], 40);
+}
+
+/// In two communicators others wait for rank 0: in calls that name the communicator, and in calls that end requests.
+/// Ns that are lost in each: `[A, B]`.
+fn in_communicators(directory: &Path) -> [u64; 2] {
+    const A: u64 = 0x1_0000_0055;
+    const B: u64 = 0x1_0000_0066;
+    let mut r = ranks(3);
+    for (rank, calls) in (0..).zip(&mut r) {
+        calls.call(1, init(), 0, 10 * US);
+        for id in [A, B] {
+            calls.define(Definition::Communicator(Communicator {
+                id,
+                parent: WORLD,
+                kind: 0,
+                size: 3,
+                local_rank: rank,
+                name: 0,
+                members: if rank == 0 { vec![0, 1, 2] } else { Vec::new() },
+                remote_members: Vec::new(),
+            }));
+        }
+    }
+    let on = |group: u64, signature: Signature| Signature { group, ..signature };
+    let posts = |group: u64, signature: Signature| Signature {
+        group,
+        flags: signature.flags | flags::POSTS,
+        ..signature
+    };
+    let wait = |calls: &mut Calls, line: u32, requests: &[u64], enter: u64, leave: u64| {
+        let requests: Vec<(u64, u32)> = requests.iter().map(|&post| (post, 0)).collect();
+        let signature = Signature {
+            operation: number::MPI_Waitall,
+            completes: calls.list(&requests),
+            ..Signature::default()
+        };
+        calls.call(line, signature, enter, leave);
+    };
+    for round in 0..20 {
+        let at = |us: u64| (100 + 1000 * round + us) * US;
+        // A receive in A.
+        r[1].call(10, on(A, receive(number::MPI_Recv, 0, 5)), at(0), at(21));
+        r[0].call(11, on(A, send(number::MPI_Send, 1, 5)), at(20), at(20) + 1);
+        // Two requests at once: that in B is the late one.
+        let [mut first, mut second] = [0; 2];
+        for (group, request) in [(A, &mut first), (B, &mut second)] {
+            let receive = posts(group, receive(number::MPI_Irecv, 0, 5));
+            *request = r[1].posts();
+            r[1].call(20, receive, at(100 + group % 2), at(100 + group % 2) + 1);
+        }
+        wait(&mut r[1], 21, &[first, second], at(110), at(151));
+        r[0].call(
+            22,
+            on(A, send(number::MPI_Send, 1, 5)),
+            at(120),
+            at(120) + 1,
+        );
+        r[0].call(
+            23,
+            on(B, send(number::MPI_Send, 1, 5)),
+            at(150),
+            at(150) + 1,
+        );
+        // A synchronous send in B, whose receive is posted late.
+        let post = r[2].posts();
+        r[2].call(
+            30,
+            posts(B, send(number::MPI_Issend, 0, 5)),
+            at(200),
+            at(200) + 1,
+        );
+        wait(&mut r[2], 31, &[post], at(210), at(271));
+        r[0].call(32, on(B, receive(number::MPI_Recv, 2, 5)), at(270), at(271));
+        // All meet in A, and in B without blocking.
+        for (rank, calls) in r.iter_mut().enumerate() {
+            let enter = if rank == 0 { at(380) } else { at(300) };
+            let barrier = collective(number::MPI_Barrier, -1);
+            calls.call(40, on(A, barrier), enter, at(381));
+            let enter = if rank == 0 { at(500) } else { at(400) };
+            let post = calls.posts();
+            let barrier = collective(number::MPI_Ibarrier, -1);
+            calls.call(50, posts(B, barrier), enter, enter + 1);
+            wait(calls, 51, &[post], enter + 2, at(501));
+        }
+    }
+    for calls in &mut r {
+        calls.call(60, finalize(), 30_000 * US, 30_010 * US);
+        calls.write(directory);
+    }
+    let each_round = |us: u64| 20 * us * US;
+    [
+        each_round(20 + 2 * 80),
+        each_round(40 + 60 + 2 * 100) - 20 * 2 * 2,
+    ]
+}
+
+/// Waiting is told by communicator, also in calls that end requests and name none, and adds up to all of it.
+#[test]
+fn waiting_is_told_by_communicator() {
+    let trace = tempfile::tempdir().unwrap();
+    let lost = in_communicators(trace.path());
+    let matrix = |communicator: Value| json!({"ask": "matrix", "metric": "waiting", "selection": {}, "communicator": communicator});
+    let groups = ["0", "1", "100000055", "100000066"];
+    let mut questions = vec![matrix(json!(null))];
+    questions.extend(groups.map(|group| matrix(json!(group))));
+    let told = answers(1, trace.path(), &questions);
+    let whole = |answer: &Value| answer["whole"].as_f64().unwrap();
+    for (answer, lost) in told[3..].iter().zip(lost) {
+        assert_eq!(answer["exact"], true);
+        same(&answer["whole"], lost as f64 / 1e9);
+        let cells = answer["cells"].as_array().unwrap();
+        // All wait for rank 0.
+        assert!(
+            cells.len() == 2 && cells.iter().all(|cell| cell[1] == 0),
+            "{cells:?}"
+        );
+    }
+    let listed = told[0]["communicators"].as_array().unwrap();
+    let ids: Vec<&str> = listed.iter().map(|one| one[0].as_str().unwrap()).collect();
+    assert_eq!(ids, groups);
+    same(&told[0]["whole"], told[1..].iter().map(whole).sum());
+    for agents in [2, 3] {
+        assert_eq!(answers(agents, trace.path(), &questions), told);
+    }
 }
 
 /// Of many hosts successive ones share rows and columns; all cells together are the whole.

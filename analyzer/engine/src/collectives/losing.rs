@@ -156,6 +156,7 @@ impl<F: FnMut(Loss)> Losing<'_, F> {
         if severity > 0 {
             (self.found)(Loss {
                 whom,
+                group: self.whole.fold.group,
                 left: match pattern {
                     // The two of them met, not all.
                     PatternId::WaitForMember => i64::MAX,

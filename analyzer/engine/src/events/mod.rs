@@ -400,6 +400,15 @@ impl Events {
         entries.into_iter().map(row).collect()
     }
 
+    /// What calls of a location's signature have in common: number of the call, of its call path, and id of its communicator,
+    /// window or file; 0 if it has none.
+    pub fn site(&self, location: usize, signature: u32) -> Option<(u16, u32, u64)> {
+        let signatures = self.opened.locations[location].definitions.signatures();
+        let found = signatures.get(signature as usize)?;
+        let path = self.path_number(location, found.call_path);
+        Some((found.operation, path, found.group))
+    }
+
     /// The profile of the regions of one location.
     pub fn regions(&self, location: usize) -> impl Iterator<Item = RegionSums<'_>> {
         let clock = &self.clocks[location];

@@ -151,6 +151,7 @@ pub fn loss(
     let shares = shares.map(|rival| (share(rival) as i64, rival.detail));
     Some(Lost {
         left: i64::MAX,
+        group: 0,
         pattern: match calls::call(operation).map(|call| call.generic) {
             Some(GenericType::OneSidedGet) => PatternId::CompetingGet,
             _ => PatternId::CompetingPut,

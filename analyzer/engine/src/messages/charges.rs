@@ -43,11 +43,11 @@ struct Call {
     received: u32,
 }
 
-/// Sender of a message, and circumstances of its receipt.
+/// Channel of a message, and circumstances of its receipt.
 #[derive(Clone, Copy, Debug)]
 struct Receipt {
-    /// World rank.
-    source: i32,
+    /// The receiving rank's channel.
+    channel: u32,
     /// Receiving thread, whether its call has a question, and whether the program took any message;
     /// packed, since there are many.
     packed: u32,
@@ -55,10 +55,10 @@ struct Receipt {
 
 impl Receipt {
     #[inline(always)]
-    fn new(source: i32, at: &CallAt) -> Self {
+    fn new(channel: u32, at: &CallAt) -> Self {
         let asks = at.slot != NONE;
         Receipt {
-            source,
+            channel,
             packed: at.thread << 2 | u32::from(asks) << 1 | u32::from(at.any),
         }
     }
@@ -85,8 +85,7 @@ impl Receipt {
 pub struct Late {
     /// Time lost to it, ns.
     pub severity: i64,
-    /// Number of the message among those that its receiver asks about; of a blocked send, see
-    /// [`EMPTY`].
+    /// See [`Token::message`].
     pub message: u64,
     /// Number of the message on its channel.
     pub n: u64,
@@ -136,7 +135,8 @@ const UNANSWERED: i64 = i64::MIN / 2;
 /// Time of a send whose sender has no trace.
 const UNKNOWN: i64 = i64::MAX / 2;
 
-/// In place of a message's number: a blocked send without data; 0 of one with data.
+/// In place of a message's number: twice the sending rank's channel of a blocked send, and this if it is one
+/// without data.
 pub const EMPTY: u64 = 1;
 
 /// First number of questions about epochs on windows, which are not messages. No run receives 2^63
@@ -304,25 +304,25 @@ impl Calls {
         make_room(&mut self.receipts, questions, 0);
     }
 
-    /// Token for a message that the call received; without a number, only the time of the send is
-    /// needed.
+    /// Token for a message that the call received on this channel; without a number, only the time of the
+    /// send is needed.
     #[inline(always)]
-    pub fn message(&mut self, at: &CallAt, source: i32) -> Token {
+    pub fn message(&mut self, at: &CallAt, channel: u32) -> Token {
         let message = self.next_message();
         self.changed = true;
         self.sent.push(UNANSWERED);
-        self.receipts.push(Receipt::new(source, at));
+        self.receipts.push(Receipt::new(channel, at));
         let call = at.slot;
         self.opened += u32::from(call != NONE);
         Token { call, message }
     }
 
-    /// Token for a message that the call sent, with data or without.
+    /// Token for a message that the call sent on this channel, with data or without.
     #[inline(always)]
-    pub fn blocked_send(&mut self, at: &CallAt, is_empty: bool) -> Token {
+    pub fn blocked_send(&mut self, at: &CallAt, channel: u32, is_empty: bool) -> Token {
         Token {
             call: self.collective(at),
-            message: if is_empty { EMPTY } else { 0 },
+            message: u64::from(channel) << 1 | if is_empty { EMPTY } else { 0 },
         }
     }
 

@@ -78,6 +78,7 @@ impl Progress {
                 peer: need.peer,
                 from: need.from,
                 count: open.absences.len() as u32,
+                group: need.group,
                 detail: open.detail,
             };
             let mut times = open.absences.iter().flat_map(|&(begin, end)| [begin, end]);

@@ -133,11 +133,10 @@ pub struct Asker {
 impl Messages {
     pub fn receipt(&mut self, call: &CallAt, channel: u32) -> Receipt {
         let asked = self.asker.should_ask(call);
-        let source = self.receives.list[channel as usize].key.1;
         Receipt {
             call: (call.thread, call.number),
             times: (call.enter, call.leave),
-            message: asked.then(|| self.asker.calls.message(call, source)),
+            message: asked.then(|| self.asker.calls.message(call, channel)),
         }
     }
 
@@ -191,7 +190,7 @@ impl Asker {
             self.calls.partnerless(call.slot);
             return;
         }
-        let token = self.calls.message(call, end.key.1);
+        let token = self.calls.message(call, channel);
         self.ask(Query::new(SEND, channel, n, token, false), end);
     }
 
@@ -225,7 +224,7 @@ impl Asker {
         if end.agent == NONE {
             return;
         }
-        let token = self.calls.blocked_send(call, is_empty);
+        let token = self.calls.blocked_send(call, channel, is_empty);
         self.ask(Query::new(POST, channel, n, token, false), end);
     }
 
@@ -343,10 +342,11 @@ impl Asker {
         self.waiting.iter().map(|q| (q.side(), q.channel(), q.n))
     }
 
-    /// Names the patterns of the calls that have all their answers, and charges the calls.
-    pub fn name(&mut self, last: bool, hosts: Hosts) {
+    /// Names the patterns of the calls that have all their answers, and charges the calls. `channels` are those on
+    /// which the rank sends, and receives.
+    pub fn name(&mut self, channels: (&Channels, &Channels), last: bool, hosts: Hosts) {
         let charged = &mut self.charged;
-        self.calls.name(self.rank, last, |waiting, loss| {
+        self.calls.name(self.rank, channels, last, |waiting, loss| {
             charged[waiting.thread as usize].charge(hosts, waiting, loss);
         });
     }

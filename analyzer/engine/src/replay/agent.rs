@@ -14,7 +14,7 @@ use crate::collectives::losing::losses;
 use crate::messages::channel::Channel;
 use crate::messages::channel::POSTED;
 use crate::messages::charges::Losses;
-use crate::messages::ends::Asked;
+use crate::messages::ends::{Asked, Messages};
 use crate::messages::progress::Progress;
 use crate::messages::questions::{Asker, Times};
 use crate::replay::rank::Rank;
@@ -213,7 +213,13 @@ impl<'a> Agent<'a> {
             if last {
                 rank.charge_looks(hosts);
             }
-            rank.messages.asker.name(last, hosts);
+            let Messages {
+                sends,
+                receives,
+                asker,
+                ..
+            } = &mut rank.messages;
+            asker.name((sends, receives), last, hosts);
         });
         self.groups.trim();
         if let Some(links) = &mut self.links {
@@ -306,7 +312,7 @@ impl<'a> Agent<'a> {
 
     fn hear_needs(&mut self, agent: usize, needs: &[Need]) {
         let (ranks, declared, positions) = (&self.ranks, &self.declared[agent], &self.positions);
-        let of_groups = needs.iter().filter(|need| need.group != 0);
+        let of_groups = needs.iter().filter(|need| need.peer == NONE);
         for need in of_groups {
             let Some(group) = self.groups.number(need.group) else {
                 continue;
@@ -323,7 +329,7 @@ impl<'a> Agent<'a> {
                 self.progress.hear(agent, &need, position);
             }
         }
-        let of_messages = needs.iter().filter(|need| need.group == 0);
+        let of_messages = needs.iter().filter(|need| need.peer != NONE);
         for need in of_messages {
             let position = || {
                 if need.channel == NONE {
@@ -398,7 +404,7 @@ impl<'a> Agent<'a> {
         askers.par_iter_mut().zip(ranks).for_each(|(asker, own)| {
             asker.look_up(&own.messages, ranks);
             // At once: late parties take memory.
-            asker.name(false, hosts);
+            asker.name((&own.messages.sends, &own.messages.receives), false, hosts);
         });
         for (rank, asker) in self.ranks.iter_mut().zip(askers) {
             rank.messages.asker = asker;

@@ -144,6 +144,7 @@ impl Open {
             let held = last.map_or(0, |last| last.until - watch.enter);
             losses.0.push(Lost {
                 left: i64::MAX,
+                group: 0,
                 pattern: match of_window {
                     true => PatternId::LockContention,
                     false => PatternId::WaitOnLock,
@@ -168,6 +169,7 @@ impl Open {
             };
             losses.0.push(Lost {
                 left: i64::MAX,
+                group: 0,
                 pattern,
                 severity,
                 late: Some(best.detail),

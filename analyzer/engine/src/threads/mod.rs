@@ -138,6 +138,7 @@ impl Threads {
                     several => Whom::Several(several),
                 },
                 left: i64::MAX,
+                group: 0,
             };
             own.charge(hosts, waiting, loss);
         }

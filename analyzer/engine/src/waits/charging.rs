@@ -63,6 +63,8 @@ pub struct Loss<'a> {
     pub whom: Whom<'a>,
     /// When the first member left the collective, ns; `i64::MAX` if it is none.
     pub left: i64,
+    /// Communicator or window in which it waited; 0 if that is the call's.
+    pub group: u64,
 }
 
 /// An owned [`Loss`].
@@ -80,6 +82,8 @@ pub struct Lost {
     pub shares: Vec<(i64, Detail)>,
     /// See [`Loss::left`].
     pub left: i64,
+    /// See [`Loss::group`].
+    pub group: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -197,6 +201,7 @@ impl<'a> Loss<'a> {
             doubt: 0,
             whom: late.map_or(Whom::Nobody, Whom::One),
             left: i64::MAX,
+            group: 0,
         }
     }
 }
@@ -246,6 +251,7 @@ impl Lost {
                 (None, shares) => Whom::Several(shares),
             },
             left: self.left,
+            group: self.group,
         }
     }
 }
@@ -264,6 +270,7 @@ impl From<Loss<'_>> for Lost {
             late,
             shares,
             left: loss.left,
+            group: loss.group,
         }
     }
 }

@@ -51,6 +51,10 @@ pub struct ShortWait {
     pub since: i64,
     /// Time lost since then, ns.
     pub lost: i64,
+    /// Signature of the call.
+    pub signature: u32,
+    /// Communicator or window in which it waited; 0 if that is the call's.
+    pub group: u64,
     /// The late call, if any; of several late ranks that with the largest share.
     pub late: Option<ShortLate>,
 }
@@ -77,6 +81,8 @@ impl Sink for ShortLog {
             leave: waiting.leave,
             since: waiting.since,
             lost: loss.severity,
+            signature: waiting.signature,
+            group: loss.group,
             late: loss.whom.most().map(|late| ShortLate {
                 rank: late.rank,
                 thread: late.thread,

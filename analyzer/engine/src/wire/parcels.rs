@@ -81,8 +81,7 @@ entries! {
         side: Side,
         /// Number of the message on the channel, or of the collective on its group.
         n: u64,
-        /// Communicator of a non-blocking collective, of which any member may have been needed; 0
-        /// for messages.
+        /// Communicator of the message, or of a non-blocking collective, of which any member may have been needed.
         group: u64,
         /// When both had come, ns.
         from: i64,
@@ -102,6 +101,8 @@ entries! {
         from: i64,
         /// Number of absences; their begins and ends follow in a list of their own, ns.
         count: u32,
+        /// `group` of the need.
+        group: u64,
         /// Activity of the peer before the call that ended the last absence.
         detail: Detail,
     }

@@ -105,7 +105,8 @@ function offer(listed, areMore) {
   const known = listed.some(([id]) => id === state.group) || state.group === "" ? [] : [[state.group, `#${state.group}`]];
   const options = [["", "all communicators"], ...listed, ...known];
   const made = [...options.map(([id, label]) => new Option(label, id)), ...(areMore ? [more(listed.length)] : [])];
-  if (element("group").options.length !== made.length) element("group").replaceChildren(...made);
+  const ids = (all) => [...all].map((option) => option.value).join(" ");
+  if (ids(element("group").options) !== ids(made)) element("group").replaceChildren(...made);
   element("group").value = state.group;
 }
 
@@ -119,11 +120,10 @@ export async function show() {
     hosts,
     ...(lines.length === 4 ? { from: lines[0], from_last: lines[1], to: lines[2], to_last: lines[3] } : {}),
     ...(state.of === "selection" ? { selection: { from_s: from, until_s: until, first, last } } : {}),
-    ...(state.group === "" || state.matrix === "waiting" ? {} : { communicator: state.group }),
+    ...(state.group === "" ? {} : { communicator: state.group }),
   };
   const key = `${run.number} ${JSON.stringify(question)}`;
   for (const [id, name] of [["what", "matrix"], ["by", "by"], ["of", "of"]]) element(id).value = state[name];
-  element("group").disabled = state.matrix === "waiting";
   if (key === asked) return;
   const answer = await ask(question);
   if (answer === null) return;

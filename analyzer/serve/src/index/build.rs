@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, MarkAt, RegionAt, Waits,
-    few_before, kind,
+    CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, LostBy, MarkAt, RegionAt,
+    Waits, few_before, kind,
 };
 
 /// One wait of so many records is kept, those that lost most.
@@ -182,6 +182,8 @@ struct Building {
     /// All but the waits.
     index: LocationIndex,
     waits: Vec<KeptWait>,
+    /// What waits lost, by signature of the call, ns.
+    lost: Vec<i64>,
     /// Kinds of time by signature.
     counted: Vec<u8>,
     /// Signatures that began the regions in which the thread is; none where no call begins any.
@@ -251,6 +253,11 @@ impl Sweep for Building {
             Some(next) => next.waiting += wait.lost,
             None => self.ahead.push((wait.leave, wait.lost)),
         }
+        let signature = wait.signature as usize;
+        if self.lost.len() <= signature {
+            self.lost.resize(signature + 1, 0);
+        }
+        self.lost[signature] += wait.lost;
         if wait.lost < self.least {
             return;
         }
@@ -265,6 +272,8 @@ impl Sweep for Building {
             late_rank: late.map_or(u32::MAX, |late| late.rank),
             pattern: wait.pattern as u32,
             late_call: late.map_or(0, |late| late.call.into()),
+            signature: wait.signature,
+            group: wait.group,
         });
         if self.waits.len() >= 2 * self.most {
             self.keep_longest();
@@ -286,6 +295,7 @@ impl Building {
         Building {
             index,
             waits: Vec::new(),
+            lost: Vec::new(),
             counted: Vec::new(),
             nest: None,
             regions: FxHashMap::default(),
@@ -403,6 +413,9 @@ impl Building {
         waits.sort_unstable();
         waits.shrink_to_fit();
         index.waits = Waits::new(waits);
+        let lost = (0..).zip(self.lost).filter(|(_, lost)| *lost > 0);
+        let lost = lost.map(|(signature, lost)| LostBy { signature, lost });
+        index.lost = lost.collect();
         let mut sum = 0;
         for checkpoint in &mut index.checkpoints {
             sum += checkpoint.waiting;

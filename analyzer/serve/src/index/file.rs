@@ -17,7 +17,7 @@ use super::packed::{pack, unpack};
 use super::{Index, build};
 
 /// First bytes of an index. The last one is its version.
-const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x05");
+const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x06");
 /// Its name beside a trace.
 const NAME: &str = "laggard.index";
 /// What an index was made from: another key, another trace.
@@ -171,7 +171,9 @@ mod tests {
     use laggard_comm::Serial;
 
     use super::*;
-    use crate::index::{ChangeAt, Checkpoint, KeptWait, LocationIndex, MarkAt, RegionAt, Waits};
+    use crate::index::{
+        ChangeAt, Checkpoint, KeptWait, LocationIndex, LostBy, MarkAt, RegionAt, Waits,
+    };
 
     #[test]
     fn what_is_damaged_or_of_another_trace_is_not_taken() {
@@ -182,6 +184,7 @@ mod tests {
             marks: vec![MarkAt::default()],
             regions: vec![RegionAt::default()],
             waits: Waits::new(vec![KeptWait::default(); 2]),
+            lost: vec![LostBy::default(); 3],
             changes: vec![ChangeAt::default(); number as usize / 5],
         };
         let index = Index {

@@ -50,6 +50,8 @@ pub struct LocationIndex {
     pub regions: Vec<RegionAt>,
     /// The longest waits.
     pub waits: Waits,
+    /// What all waits lost, by signature of the call that waited, ascending.
+    pub lost: Vec<LostBy>,
     /// The first changes of what is recorded, ascending.
     pub changes: Vec<ChangeAt>,
 }
@@ -120,6 +122,15 @@ pub struct RegionAt {
     pub signature: u32,
 }
 
+/// What calls of one signature lost by waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostBy {
+    /// Their signature.
+    pub signature: u32,
+    /// In the whole run, ns.
+    pub lost: i64,
+}
+
 /// Wait states, ascending by when they began.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
@@ -178,6 +189,10 @@ pub struct KeptWait {
     pub pattern: u32,
     /// Number of the late call in the table of calls.
     pub late_call: u32,
+    /// Signature of the call that waited.
+    pub signature: u32,
+    /// Communicator or window in which it waited; 0 if that is the call's.
+    pub group: u64,
 }
 
 impl Checkpoint {
@@ -273,6 +288,11 @@ impl LocationIndex {
         let after = self.marks.partition_point(|one| one.enter <= time);
         let found = self.marks.get(after.saturating_sub(1));
         found.copied().unwrap_or_default()
+    }
+
+    /// Whether nothing that is measured is outside of a stretch.
+    pub fn is_all_in(&self, (from, until): (i64, i64)) -> bool {
+        from <= self.measured.0 && until >= self.measured.1
     }
 
     /// Whether all waits are kept.

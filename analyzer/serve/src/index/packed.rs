@@ -1,7 +1,7 @@
 //! What is known of a location, in few bytes: numbers as differences to those of the entry before, small
 //! ones in one byte.
 
-use super::{ChangeAt, Checkpoint, KeptWait, LocationIndex, MarkAt, RegionAt, Waits};
+use super::{ChangeAt, Checkpoint, KeptWait, LocationIndex, LostBy, MarkAt, RegionAt, Waits};
 
 /// An entry as numbers.
 trait Entry<const N: usize>: Copy {
@@ -54,9 +54,9 @@ impl Entry<2> for RegionAt {
     }
 }
 
-impl Entry<8> for KeptWait {
+impl Entry<10> for KeptWait {
     /// Times are told since the begin of the wait.
-    fn numbers(&self) -> [i64; 8] {
+    fn numbers(&self) -> [i64; 10] {
         [
             self.since,
             self.lost,
@@ -66,6 +66,8 @@ impl Entry<8> for KeptWait {
             self.late_rank.into(),
             self.pattern.into(),
             self.late_call.into(),
+            self.signature.into(),
+            self.group as i64,
         ]
     }
 
@@ -79,7 +81,9 @@ impl Entry<8> for KeptWait {
             rank,
             pattern,
             call,
-        ]: [i64; 8],
+            signature,
+            group,
+        ]: [i64; 10],
     ) -> Self {
         KeptWait {
             since,
@@ -90,6 +94,21 @@ impl Entry<8> for KeptWait {
             late_rank: rank as u32,
             pattern: pattern as u32,
             late_call: call as u32,
+            signature: signature as u32,
+            group: group as u64,
+        }
+    }
+}
+
+impl Entry<2> for LostBy {
+    fn numbers(&self) -> [i64; 2] {
+        [self.signature.into(), self.lost]
+    }
+
+    fn of([signature, lost]: [i64; 2]) -> Self {
+        LostBy {
+            signature: signature as u32,
+            lost,
         }
     }
 }
@@ -113,6 +132,7 @@ pub fn pack(of: &LocationIndex) -> Vec<u8> {
     put_all(&mut bytes, &of.marks);
     put_all(&mut bytes, &of.regions);
     put_all(&mut bytes, of.waits.all());
+    put_all(&mut bytes, &of.lost);
     put_all(&mut bytes, &of.changes);
     bytes
 }
@@ -128,6 +148,7 @@ pub fn unpack(mut bytes: &[u8]) -> Option<LocationIndex> {
         marks: take_all(bytes)?,
         regions: take_all(bytes)?,
         waits: Waits::new(take_all(bytes)?),
+        lost: take_all(bytes)?,
         changes: take_all(bytes)?,
     };
     bytes.is_empty().then_some(of)
@@ -205,6 +226,8 @@ mod tests {
             late_rank: u32::MAX,
             pattern: 3,
             late_call: 7,
+            signature: since as u32,
+            group: since as u64,
         });
         let of = LocationIndex {
             measured: (i64::MIN, i64::MAX),
@@ -225,6 +248,12 @@ mod tests {
                 3
             ],
             waits: Waits::new(waits.to_vec()),
+            lost: numbers
+                .map(|lost| LostBy {
+                    signature: lost as u32,
+                    lost,
+                })
+                .to_vec(),
             changes: Vec::new(),
         };
         let bytes = pack(&of);

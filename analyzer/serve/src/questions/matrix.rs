@@ -41,7 +41,7 @@ pub struct Matrix {
     pub to_last: Option<u32>,
     /// Of what is sent, or waited, there; of the whole run.
     pub selection: Option<Selected>,
-    /// Of what is sent in this communicator or window, as the answer lists it; in all.
+    /// Of what is sent, or waited, in this communicator, window or file, as the answer lists it; in all.
     pub communicator: Option<String>,
 }
 
@@ -118,9 +118,6 @@ impl Matrix {
     fn wanted(&self) -> Result<Option<u64>> {
         let id = self.communicator.as_deref();
         let id = id.map(|text| u64::from_str_radix(text, 16)).transpose();
-        if id.as_ref().is_ok_and(Option::is_some) && self.metric == "waiting" {
-            bail!("waiting is not told by communicator");
-        }
         id.context("communicator is one of those in the answer without it")
     }
 
@@ -140,8 +137,12 @@ impl Matrix {
         stop: &Stop,
     ) -> Result<()> {
         let own = share.placed(at).rank;
+        let wanted = self.wanted()?;
         if self.metric == "waiting" {
             for wait in share.index_of(at).waits(stretch) {
+                if wanted.is_some_and(|wanted| share.site(at, wait).2 != wanted) {
+                    continue;
+                }
                 let wait_ends = wait.since.saturating_add(wait.lost);
                 let within = crate::index::overlap((wait.since, wait_ends), stretch);
                 take(own, wait.late_rank, within);
@@ -149,7 +150,6 @@ impl Matrix {
             return Ok(());
         }
         let is_bytes = self.metric == "bytes";
-        let wanted = self.wanted()?;
         let groups = &share.events().groups;
         sent(share, at, stretch, stop, |call, to, bytes| {
             let group = groups.get(call.group as usize).map(|group| group.id);
@@ -259,16 +259,19 @@ impl Filter for Sums {
 }
 
 impl Sums {
-    /// Takes what an agent knows of communicators and windows of several ranks.
-    fn list(&mut self, events: &Events) {
+    /// Takes what an agent knows of communicators and windows of several ranks; of what is waited also of files,
+    /// and of no group.
+    fn list(&mut self, events: &Events, waits: bool) {
         let groups = events.groups.iter();
-        let sending = groups.filter(|group| group.kind != GroupKind::File && group.size != 1);
-        let all = sending.map(|group| {
+        let used = groups.filter(|group| waits || group.kind != GroupKind::File);
+        let several = used.filter(|group| group.size != 1);
+        let none = waits.then(|| ((Reverse(u32::MAX), 0), Label("none".to_owned())));
+        let all = several.map(|group| {
             let world = if group.id == WORLD { "world" } else { "" };
             ((Reverse(group.size), group.id), Label(world.to_owned()))
         });
         self.merge(Sums {
-            listed: all.collect(),
+            listed: all.chain(none).collect(),
             ..Sums::default()
         });
         for (id, name) in (0..events.locations()).flat_map(|own| events.communicator_names(own)) {
@@ -286,7 +289,7 @@ impl Asked for Matrix {
 
     fn part(&self, share: &Share, stop: &Stop) -> Result<Sums> {
         let mut sums = Sums::default();
-        sums.list(share.events());
+        sums.list(share.events(), self.metric == "waiting");
         self.wanted()?;
         let Some(selection) = self.selected() else {
             return Ok(sums);

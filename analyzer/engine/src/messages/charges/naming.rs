@@ -5,17 +5,23 @@ use std::cmp::Reverse;
 use laggard_patterns::progress::{REST_NS, Stall, wait_for_progress};
 use laggard_patterns::{PatternId, window};
 
-use super::{Call, Calls, EMPTY, Late, ORDER_WINDOW, Partner, UNANSWERED};
+use super::{Call, Calls, EMPTY, EPOCHS, Late, ORDER_WINDOW, Partner, Receipt, UNANSWERED};
 use crate::basics::ends::NONE;
 use crate::basics::slots::Slots;
-use crate::messages::channel::{COMPLETED, NO_TRANSFER};
+use crate::messages::channel::{COMPLETED, Channels, NO_TRANSFER};
 use crate::waits::charging::{Loss, Lost, Waiting};
-use crate::wire::parcels::Detail;
+use crate::wire::parcels::Absence;
 
 impl Calls {
-    /// Names the patterns of the calls of `rank` with all answers. At the `end` of the trace,
-    /// questions without an answer count as unmatched.
-    pub fn name(&mut self, rank: u32, end: bool, mut found: impl FnMut(Waiting, Loss)) {
+    /// Names the patterns of the calls of `rank` with all answers; `channels` are those on which it sends, and
+    /// receives. At the `end` of the trace, questions without an answer count as unmatched.
+    pub fn name(
+        &mut self,
+        rank: u32,
+        channels: (&Channels, &Channels),
+        end: bool,
+        mut found: impl FnMut(Waiting, Loss),
+    ) {
         if !std::mem::take(&mut self.changed) && !end {
             return;
         }
@@ -58,6 +64,9 @@ impl Calls {
             };
             let message = self.lates.get(worst);
             let most = message.map_or(0, |late| late.severity);
+            let on = message.map_or(0, |late| {
+                self.communicator(late, sender.is_some(), channels)
+            });
             let group = self.groups.get(call.group);
             match (group.filter(|losses| losses.total() > most), message) {
                 (Some(losses), _) => match episode {
@@ -71,7 +80,7 @@ impl Calls {
                     let known = Some(late.detail).filter(|detail| detail.rank != NONE);
                     let is_empty = known.is_some_and(|late| late.empty != 0);
                     let pattern = match sender {
-                        None if late.message == EMPTY => PatternId::LateReceiverSync,
+                        None if late.message & EMPTY != 0 => PatternId::LateReceiverSync,
                         None => PatternId::LateReceiver,
                         Some(late) if late.tag < 0 => self.epoch_of(slot, late).0,
                         Some(_) if is_empty => PatternId::LateSenderSync,
@@ -79,6 +88,7 @@ impl Calls {
                     };
                     let lost = Lost {
                         late: known,
+                        group: on,
                         ..Lost::new(pattern, late.severity)
                     };
                     let polled = Lost::polled(&[lost], waiting.since, episode);
@@ -88,7 +98,7 @@ impl Calls {
                     let known = Some(&late.detail).filter(|detail| detail.rank != NONE);
                     let mut severity = late.severity;
                     let pattern = match sender {
-                        None if late.message == EMPTY => Some(PatternId::LateReceiverSync),
+                        None if late.message & EMPTY != 0 => Some(PatternId::LateReceiverSync),
                         None => Some(PatternId::LateReceiver),
                         Some(late) if late.tag < 0 => {
                             let (pattern, after) = self.epoch_of(slot, late);
@@ -96,7 +106,7 @@ impl Calls {
                             severity -= after;
                             Some(pattern)
                         }
-                        Some(_) => self.overtaken(call, late, end),
+                        Some(_) => self.overtaken(call, late, channels.1, end),
                     };
                     let Some(pattern) = pattern else {
                         return true;
@@ -114,14 +124,20 @@ impl Calls {
                         PatternId::LateSender if is_empty => PatternId::LateSenderSync,
                         other => other,
                     };
-                    found(Loss::sure(pattern, severity, known));
+                    found(Loss {
+                        group: on,
+                        ..Loss::sure(pattern, severity, known)
+                    });
                 }
                 (None, None) => {}
             }
-            if let Some((stall, detail)) = self.stalled(slot) {
-                let loss = Loss::sure(PatternId::WaitForProgress, stall.severity, Some(detail));
-                let doubt = stall.doubt;
-                found(Loss { doubt, ..loss });
+            if let Some((stall, absence)) = self.stalled(slot) {
+                let (pattern, whom) = (PatternId::WaitForProgress, Some(&absence.detail));
+                found(Loss {
+                    doubt: stall.doubt,
+                    group: absence.group,
+                    ..Loss::sure(pattern, stall.severity, whom)
+                });
             }
             if self.partnerless.contains(&slot) {
                 let until = self.charged_until(slot);
@@ -176,9 +192,27 @@ impl Calls {
         self.give_back();
     }
 
-    /// Largest loss of a call during a partner's absence, after the time charged otherwise; with
-    /// that partner's activity.
-    fn stalled(&self, slot: u32) -> Option<(Stall, &Detail)> {
+    /// The communicator of a late message; 0 if it is that of the call.
+    fn communicator(
+        &self,
+        late: &Late,
+        is_sender: bool,
+        (sends, receives): (&Channels, &Channels),
+    ) -> u64 {
+        let channel = match is_sender {
+            _ if late.message >= EPOCHS => None,
+            true => {
+                let at = late.message.wrapping_sub(self.message_base) as usize;
+                let receipt = self.receipts.get(at);
+                receipt.and_then(|receipt| receives.list.get(receipt.channel as usize))
+            }
+            false => sends.list.get((late.message >> 1) as usize),
+        };
+        channel.map_or(0, |channel| channel.key.0)
+    }
+
+    /// Largest loss of a call during a partner's absence, after the time charged otherwise.
+    fn stalled(&self, slot: u32) -> Option<(Stall, &Absence)> {
         let partners = self.partners.get(&slot)?;
         let (own, until) = (self.calls[slot].interval(), self.charged_until(slot));
         if own.leave.saturating_sub(until) < REST_NS {
@@ -186,9 +220,9 @@ impl Calls {
         }
         let stalls = partners.iter().filter_map(|Partner { absence, times }| {
             let stall = wait_for_progress(own, until.max(absence.from), times)?;
-            Some((stall, &absence.detail))
+            Some((stall, absence))
         });
-        stalls.max_by_key(|(stall, detail)| {
+        stalls.max_by_key(|(stall, Absence { detail, group, .. })| {
             // The same partner may be needed for several messages.
             let whose = (detail.rank, detail.thread, detail.operation, detail.path);
             let off = (detail.blocked, detail.preempted);
@@ -200,7 +234,7 @@ impl Calls {
                 off,
                 (detail.other, in_other),
             );
-            (stall.severity, Reverse((stall.doubt, whose, parts)))
+            (stall.severity, Reverse((stall.doubt, whose, parts, *group)))
         })
     }
 
@@ -231,7 +265,13 @@ impl Calls {
     /// the call took any message, and not if it also took a message of that source, as a Waitall
     /// over all neighbours does.
     #[inline(always)]
-    fn overtaken(&self, call: &Call, late: &Late, end: bool) -> Option<PatternId> {
+    fn overtaken(
+        &self,
+        call: &Call,
+        late: &Late,
+        receives: &Channels,
+        end: bool,
+    ) -> Option<PatternId> {
         let begin = self.first_message(call);
         let first = begin + call.received as usize;
         let last = self.sent.len().min(first + ORDER_WINDOW as usize);
@@ -248,6 +288,7 @@ impl Calls {
             return is_whole.then_some(PatternId::LateSender);
         }
         let own = &self.receipts[begin..first];
+        let source = |receipt: &Receipt| receives.list[receipt.channel as usize].key.1;
         let any = usize::try_from(late.message - self.message_base).ok()?;
         let any = self.receipts[any].any();
         let mut pattern = PatternId::LateSender;
@@ -258,10 +299,10 @@ impl Calls {
             if sent == UNANSWERED || receipt.thread() != call.thread || sent >= time {
                 continue;
             }
-            if receipt.source == late.source {
+            if source(receipt) == late.source {
                 return Some(PatternId::LateSenderWrongOrderSameSource);
             }
-            if !any && own.iter().all(|own| own.source != receipt.source) {
+            if !any && own.iter().all(|own| source(own) != source(receipt)) {
                 pattern = PatternId::LateSenderWrongOrderOtherSource;
             }
         }

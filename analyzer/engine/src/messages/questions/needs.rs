@@ -21,7 +21,7 @@ impl Messages {
         let mut needs = std::mem::take(&mut self.asker.needs);
         for (agent, need) in needs.drain(..) {
             let rest = need.leave - self.asker.calls.charged_at_least(need.call);
-            if need.group == 0 && rest < REST_NS {
+            if need.peer != NONE && rest < REST_NS {
                 self.asker.calls.answer(need.call, 1, None);
             } else {
                 self.asker.requests += 1;
@@ -58,7 +58,7 @@ impl Asker {
             channel: at.channel,
             side: query.side(),
             n: query.n,
-            group: 0,
+            group: key.0,
             from,
             leave: interval.leave,
         };
