@@ -619,7 +619,13 @@ fn a_run_that_is_too_large_to_be_read_has_a_profile() {
         (&json!(4), &json!(0))
     );
     let rows = all["profile"].as_array().unwrap();
-    assert!(rows.iter().all(|row| row["waiting_s"].is_null()));
+    let waiting = |rows: &[Value]| -> f64 {
+        let waiting = rows.iter().map(|row| row["waiting_s"].as_f64().unwrap());
+        waiting.sum()
+    };
+    // Of each wait, also of those that the index does not keep.
+    same(&all["times_s"]["waiting"], waiting(rows));
+    assert_eq!(all["unknown_waits"], 0);
     let mut calls = 0.0;
     for name in ["MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce"] {
         let own = rows.iter().filter(|row| row["call"] == name);
@@ -630,6 +636,16 @@ fn a_run_that_is_too_large_to_be_read_has_a_profile() {
         let of_it = nodes
             .iter()
             .filter(|node| node.kind == "call" && node.name == name);
+        let waited = of_it.clone().map(|node| node.waiting_s.exclusive);
+        let own_waits: Vec<Value> = rows
+            .iter()
+            .filter(|row| row["call"] == name)
+            .cloned()
+            .collect();
+        assert!(
+            (waiting(&own_waits) - waited.sum::<f64>()).abs() < 1e-6,
+            "{name}"
+        );
         let (count, time) = of_it.fold((0.0, 0.0), |(count, time), node| {
             (
                 count + node.calls.exclusive as f64,
@@ -652,6 +668,24 @@ fn a_run_that_is_too_large_to_be_read_has_a_profile() {
         (&most["profiled_locations"], &most["unread_locations"]),
         (&json!(0), &json!(4))
     );
+    let rest = of(
+        &share,
+        json!({"ask": "selection", "from_s": 0.97 * end_s, "functions": "mpi_"}),
+    );
+    let [most_rows, rest_rows] = [&most, &rest].map(|answer| answer["profile"].as_array().unwrap());
+    assert!(
+        most_rows
+            .iter()
+            .all(|row| row["calls"].is_null() && row["time_s"].is_null())
+    );
+    assert!(rest_rows.iter().all(|row| row["calls"].as_u64() > Some(0)));
+    // Of each wait that the index keeps.
+    let kept = (0..4).flat_map(|at| share.index_of(at).waits.all());
+    let kept: i64 = kept.map(|wait| wait.lost).sum();
+    let both = waiting(most_rows) + waiting(rest_rows);
+    assert!((both - kept as f64 / 1e9).abs() < 1e-6, "{both}");
+    assert!(waiting(most_rows) > 0.9 * both && both < waiting(rows));
+    assert_eq!(most["unknown_waits"], 4);
     let messages = json!({"ask": "course", "metric": "messages", "width": 10});
     assert_eq!(of(&share, messages)["partly_counted"], 4);
     let some = json!({"ask": "course", "metric": "messages", "width": 10, "until_s": 0.1 * end_s});

@@ -15,12 +15,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, seconds, short};
-use crate::index::{KeptWait, counts, overlap, scaled};
+use crate::index::{counts, overlap, scaled};
 use crate::share::Share;
 use crate::spending::{NAMES, Times, is_exact, message, times, times_and_calls};
 
 /// Rows of each table.
 const ROWS: usize = 40;
+/// Waits among which the longest are looked for at once.
+const SORTED: usize = 100 * ROWS;
 
 /// A selection.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -48,7 +50,7 @@ pub struct Sums {
     profiled: u64,
     /// Locations of which only the longest waits are known.
     unknown: u64,
-    /// By call and place.
+    /// By call and place. Of locations whose single calls are not read it has the waiting alone.
     profile: BTreeMap<(String, String), Row>,
     /// How long single calls took, ns.
     durations: Histogram,
@@ -119,38 +121,20 @@ impl Selection {
         stop: &Stop,
     ) -> Result<Sums> {
         let index = share.index_of(at);
-        let mut sums = Sums::default();
-        let row = |wait: &KeptWait| {
-            (
-                Reverse(wait.lost),
-                at as u32,
-                wait.since,
-                wait.pattern,
-                wait.late_rank,
-            )
-        };
+        let mut sums = self.waits(share, at, stretch);
+        let is_all = index.is_all_in(stretch);
+        sums.unknown = u64::from(!is_all && !index.has_all_waits());
         if !is_exact(share, at, stretch, among) {
             let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
             sums.times = times.first().copied().unwrap_or_default();
-            match (stretch.0 <= index.measured.0, stretch.1 >= index.measured.1) {
-                (true, true) => {
+            match is_all {
+                true => {
                     sums.profiled = 1;
                     self.take_profile(share, at, &mut sums);
                 }
-                _ => sums.unread = 1,
-            }
-            if self.functions.is_empty() {
-                sums.waits = index.waits(stretch).map(row).collect();
-                sums.waits_in_sight = sums.waits.len() as u64;
-                sums.keep_longest_waits();
+                false => sums.unread = 1,
             }
             return Ok(sums);
-        }
-        sums.unknown = u64::from(!index.has_all_waits());
-        // Of the calls by their enters: of several at one moment, the others have none.
-        let mut waits: FxHashMap<i64, Vec<&KeptWait>> = FxHashMap::default();
-        for wait in index.waits(stretch) {
-            waits.entry(wait.enter).or_default().push(wait);
         }
         let mut of: FxHashMap<(u16, u32), Option<Row>> = FxHashMap::default();
         let borders = [stretch.0, stretch.1];
@@ -179,26 +163,65 @@ impl Selection {
                 call.enter.max(index.measured.0),
                 call.leave.min(index.measured.1),
             );
-            let mut row_of = Row {
+            sum.merge(Row {
                 calls: call.calls.into(),
                 time: scaled(call.inside, overlap(own, stretch), call.leave - call.enter),
                 waiting: 0,
                 bytes,
-            };
-            for wait in waits.remove(&call.enter).unwrap_or_default() {
-                let lost = (wait.since, wait.since.saturating_add(wait.lost));
-                row_of.waiting += overlap(lost, stretch);
-                sums.waits.push(row(wait));
-            }
-            sum.merge(row_of);
+            });
         })?;
         sums.times = times.first().copied().unwrap_or_default();
-        sums.waits_in_sight = sums.waits.len() as u64;
-        sums.keep_longest_waits();
         for (site, sum) in of {
             sum.into_iter().for_each(|sum| sums.take(share, site, sum));
         }
         Ok(sums)
+    }
+
+    /// The kept waits of an own location in a stretch, and by call and place what they lost there; of the whole run,
+    /// what all lost.
+    fn waits(&self, share: &Share, at: usize, stretch: (i64, i64)) -> Sums {
+        let index = share.index_of(at);
+        let mut sums = Sums::default();
+        let mut of: FxHashMap<(u16, u32), Option<i64>> = FxHashMap::default();
+        let mut lose = |(call, path, _): (u16, u32, u64), lost: i64| {
+            let known = of.entry((call, path));
+            let known = known.or_insert_with(|| self.has(share, (call, path)).then_some(0));
+            known.as_mut().map(|sum| *sum += lost).is_some()
+        };
+        let is_all = index.is_all_in(stretch);
+        for one in index.lost.iter().filter(|_| is_all) {
+            lose(share.site_of(at, one.signature), one.lost);
+        }
+        for wait in index.waits(stretch) {
+            let over = wait.since.saturating_add(wait.lost);
+            let lost = match is_all {
+                true => 0,
+                false => overlap((wait.since, over), stretch),
+            };
+            if !lose(share.site_of(at, wait.signature), lost) {
+                continue;
+            }
+            sums.waits_in_sight += 1;
+            sums.waits.push((
+                Reverse(wait.lost),
+                at as u32,
+                wait.since,
+                wait.pattern,
+                wait.late_rank,
+            ));
+            if sums.waits.len() >= SORTED {
+                sums.keep_longest_waits();
+            }
+        }
+        sums.keep_longest_waits();
+        for (site, waiting) in of {
+            let row = waiting.map(|waiting| Row {
+                waiting,
+                ..Row::default()
+            });
+            row.into_iter().for_each(|row| sums.take(share, site, row));
+        }
+        sums
     }
 
     /// Takes what a location did in the whole run from its profile, which knows nothing of single calls.
@@ -251,13 +274,16 @@ impl Asked for Selection {
         let times: BTreeMap<_, _> = times.map(|(name, ns)| (*name, seconds(ns))).collect();
         let mut profile: Vec<_> = sums.profile.into_iter().collect();
         let rows = profile.len();
-        profile.sort_by(|(a, row), (b, other)| (other.time, a).cmp(&(row.time, b)));
+        let times_of = |row: &Row| Reverse((row.time, row.waiting));
+        profile.sort_by(|(a, row), (b, other)| (times_of(row), a).cmp(&(times_of(other), b)));
         profile.truncate(ROWS);
         let profile = profile.iter().map(|((call, place), row)| {
+            // Of calls that are not read their waiting alone is known.
+            let is_read = sums.unread == 0 || row.calls > 0;
             json!({
-                "call": call, "place": short(place), "calls": row.calls,
-                "time_s": seconds(row.time), "bytes": row.bytes,
-                "waiting_s": (sums.profiled == 0).then(|| seconds(row.waiting)),
+                "call": call, "place": short(place), "calls": is_read.then_some(row.calls),
+                "time_s": is_read.then(|| seconds(row.time)), "bytes": is_read.then_some(row.bytes),
+                "waiting_s": seconds(row.waiting),
             })
         });
         let waits = sums.waits.iter().map(|(lost, at, since, pattern, late)| {
