@@ -335,6 +335,66 @@ fn check(bench: &Bench, name: &str) -> Result<u64, String> {
     }
 }
 
+/// Calls that are meant for the profile alone are in it after a kill, all but the last ones.
+#[test]
+fn what_is_meant_for_the_profile_outlives_a_kill() {
+    const WHILE: Duration = Duration::from_millis(300);
+    let bench = Bench::beside("kill-profiles");
+    let program = bench.compile("attacks/killed.c", &[], &[]);
+    let program = program.canonicalize().expect("a path");
+    for (name, setting, steered) in [
+        ("mode", ("LAGGARD_MODE", "profile"), false),
+        ("limit", ("LAGGARD_MAX_TRACE_MB", "1"), false),
+        ("steered", ("LAGGARD_MODE", "trace"), true),
+    ] {
+        let prefix = bench.path(&format!("{name}-returned-"));
+        let words = [program.as_os_str(), OsStr::new("100"), prefix.as_os_str()];
+        let run = bench.traced(RANKS, &words, name).env(setting.0, setting.1);
+        let mut job = Job::start(run.command(), bench.path(name));
+        let ranks = job.wait_for(&program, RANKS as usize);
+        let returned = || -> Option<u64> {
+            let counters = (0..RANKS).map(|rank| bench.path(&format!("{name}-returned-{rank}")));
+            let counts = counters.map(|path| Some(*fs::read(path).ok()?.first_chunk::<8>()?));
+            counts.map(|count| count.map(u64::from_le_bytes)).sum()
+        };
+        while returned().is_none() {
+            assert!(job.started.elapsed() < PATIENCE, "no rank runs");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if steered {
+            let mut steer = Command::new(&bench.command);
+            let steer = steer.arg("steer").arg(bench.path(name)).arg("--profile");
+            let steered = steer.args(["--wait", "30"]).output().expect("it");
+            assert!(steered.status.success(), "{steered:?}");
+        }
+        std::thread::sleep(WHILE);
+        let before = returned().expect("counters");
+        std::thread::sleep(WHILE);
+        ranks.iter().for_each(|&pid| kill(pid));
+        job.end(&program);
+        let after = returned().expect("counters");
+        let report = bench.path("report.json");
+        let outcome = bench.analyze(&bench.path(name), 1, &report, &["--all", "-q"]);
+        outcome.expect_orderly().expect_success();
+        let text = fs::read_to_string(&report).expect("a report");
+        let report = Report::parse(&text).expect("a report of the promised shape");
+        let counted = ["MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce"];
+        let calls = |names: &[&str]| -> u64 {
+            let operations = report.operations.iter();
+            let operations = operations.filter(|one| names.contains(&one.operation.as_str()));
+            operations.map(|one| one.calls).sum()
+        };
+        let found = calls(&counted);
+        assert!(after > before, "{name}: {before} {after}");
+        // One call of each rank may have returned before it was counted.
+        let expected = before..=after + u64::from(RANKS);
+        assert!(expected.contains(&found), "{name}: {found} of {expected:?}");
+        // One of four calls, and matched with none.
+        let looks = calls(&["MPI_Iprobe"]);
+        assert!(looks > before / 4, "{name}: {looks} of {before}");
+    }
+}
+
 /// A trace that takes agents a while to analyse.
 fn long_trace(bench: &Bench, seconds: &str) -> PathBuf {
     let program = bench.compile("attacks/killed.c", &[], &[]);

@@ -6,6 +6,7 @@ mod place;
 mod polling;
 mod regions;
 mod samples;
+mod so_far;
 mod steered;
 mod stretches;
 
@@ -39,6 +40,7 @@ use polling::{POLLING_GAP, POLLING_LONGEST, Polling};
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
 use samples::Samples;
+use so_far::SoFar;
 use steered::Steered;
 use stretches::Stretches;
 
@@ -99,6 +101,7 @@ pub struct Stream {
     samples: Option<Box<Samples>>,
     codes: Codes,
     steered: Steered,
+    so_far: SoFar,
     /// Number of calls left out while paused.
     skipped: u64,
     /// Number of calls beyond all limits; nothing else is known of them.
@@ -156,6 +159,7 @@ impl Stream {
             ),
             samples: None,
             steered: Steered::new(settings.depth, settings.sampling, settings.sample_by),
+            so_far: SoFar::default(),
             polling: Polling::default(),
             signatures: Signatures::new(),
             lists: Lists::default(),
@@ -178,7 +182,8 @@ impl Stream {
         if let Some(stream) = stream {
             stream.define_counters(&missing, (settings, thread));
             stream.define_birth(born.map(|born| born.at));
-            if steering::is_on() {
+            // What is told of calls without records is told then, too.
+            if steering::is_on() || !settings.records {
                 stream
                     .stretches
                     .end_by_the_time(clock::ticks(steering::LOOK));

@@ -135,6 +135,7 @@ impl Stream {
         }
         self.stretches.begin_after(enter, leave);
         self.look_at_wishes(leave);
+        self.tell_profile(leave);
     }
 
     /// Looks that are not in the trace yet begin.

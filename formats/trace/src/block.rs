@@ -122,6 +122,8 @@ pub enum BlockKind {
     Regions = 7,
     /// One [`OpenCall`](crate::OpenCall).
     OpenCall = 8,
+    /// Two slots of a [`ProfileSoFar`](crate::ProfileSoFar).
+    ProfileSoFar = 9,
 }
 
 /// The header of a block.

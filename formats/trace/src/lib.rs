@@ -27,6 +27,7 @@ mod mapped;
 mod open_call;
 pub mod operations;
 mod record;
+mod so_far;
 mod space;
 mod write;
 
@@ -46,6 +47,7 @@ pub use files::read::{Chunk, Location};
 pub use mapped::replace as replace_map;
 pub use open_call::{OpenCall, OpenCallSlot, Subject};
 pub use record::*;
+pub use so_far::ProfileSoFar;
 pub use space::{FileSpace, MemorySpace, Space};
 pub use write::{CHUNK_BYTES, LocationWriter};
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use zerocopy::IntoBytes;
 
 use crate::block::*;
-use crate::{Definition, Extension, OpenCallSlot, Record, Space};
+use crate::{Definition, Extension, OpenCallSlot, Record, Space, so_far};
 
 /// Most bytes of records in one block.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -43,6 +43,10 @@ pub struct LocationWriter<S: Space> {
     /// File offset of the window.
     window_offset: u64,
     prepared: bool,
+    /// The profile so far in this window.
+    so_far: Option<SoFar>,
+    /// How often the profile was told.
+    told: u64,
     max_bytes: u64,
     limits: u32,
     lost: u64,
@@ -86,6 +90,13 @@ struct OpenDefinitions {
     count: u32,
 }
 
+/// The block of the profile so far.
+struct SoFar {
+    header: usize,
+    /// Entries for which it has room.
+    room: usize,
+}
+
 /// The records block being filled.
 struct Chunk {
     header: usize,
@@ -123,6 +134,8 @@ impl<S: Space> LocationWriter<S> {
             used: 128,
             window_offset: 0,
             prepared: false,
+            so_far: None,
+            told: 0,
             max_bytes: max_bytes.unwrap_or(u64::MAX),
             limits: 0,
             lost: 0,
@@ -380,6 +393,7 @@ impl<S: Space> LocationWriter<S> {
             return false;
         }
         self.seal_definitions();
+        self.seal_so_far();
         self.pad();
         match self.space.advance(bytes) {
             Ok((window, size)) => {
@@ -531,6 +545,75 @@ impl<S: Space> LocationWriter<S> {
         self.block(BlockKind::Profile, entries.len() as u32, entries.as_bytes())
     }
 
+    /// Tells the profile of all calls so far, in place of what was told before: if the process is killed, calls that
+    /// are no records are in it. Returns whether there was room.
+    pub fn profile_so_far(&mut self, entries: &[ProfileEntry]) -> bool {
+        let fits = |open: &SoFar| entries.len() <= open.room;
+        if !self.so_far.as_ref().is_some_and(fits) && !self.open_so_far(entries.len()) {
+            return false;
+        }
+        let Some(open) = &self.so_far else {
+            return false;
+        };
+        let until = match self.chunk {
+            Some(_) => self.cursor as usize - self.window as usize,
+            None => self.used,
+        };
+        // SAFETY: the block lies in the window.
+        let payload = unsafe {
+            let at = self.window.add(open.header + BLOCK_HEADER);
+            std::slice::from_raw_parts_mut(at, so_far::payload(open.room))
+        };
+        let until = self.window_offset + until as u64;
+        so_far::write(payload, self.told, until, entries);
+        self.told += 1;
+        true
+    }
+
+    /// Makes room for the profile so far, and for it to grow.
+    fn open_so_far(&mut self, entries: usize) -> bool {
+        const LEAST: usize = 32;
+        let room = entries.next_power_of_two().max(LEAST);
+        let length = so_far::payload(room);
+        let size = BLOCK_HEADER + length;
+        self.seal_so_far();
+        self.seal_chunk();
+        if !self.keep_reserve(size) || !self.make_room(size) {
+            return false;
+        }
+        let header = BlockHeader {
+            magic: BLOCK_MAGIC,
+            kind: BlockKind::ProfileSoFar as u16,
+            length: length as u32,
+            ..BlockHeader::default()
+        };
+        // SAFETY: `make_room` left this much in the window.
+        unsafe {
+            let at = self.window.add(self.used);
+            ptr::copy_nonoverlapping(header.as_bytes().as_ptr(), at, BLOCK_HEADER);
+        }
+        self.so_far = Some(SoFar {
+            header: self.used,
+            room,
+        });
+        self.used = next_block(self.used + size);
+        true
+    }
+
+    fn seal_so_far(&mut self) {
+        let Some(open) = self.so_far.take() else {
+            return;
+        };
+        // SAFETY: the block lies in the window.
+        unsafe {
+            let at = self.window.add(open.header);
+            let length = so_far::payload(open.room);
+            let payload = std::slice::from_raw_parts(at.add(BLOCK_HEADER), length);
+            let header = BlockHeader::sealed(BlockKind::ProfileSoFar, 2, 0, 0, payload);
+            store_seal(at, &header);
+        }
+    }
+
     /// Appends profile entries of regions.
     pub fn regions(&mut self, entries: &[RegionEntry]) -> bool {
         self.block(BlockKind::Regions, entries.len() as u32, entries.as_bytes())
@@ -543,6 +626,7 @@ impl<S: Space> LocationWriter<S> {
         end.limits |= self.limits;
         self.open_call.seal();
         self.seal_definitions();
+        self.seal_so_far();
         self.block(BlockKind::End, 1, end.as_bytes());
         let length = self.bytes();
         // If shortening the file fails, zeros remain at its end, which readers expect.
@@ -554,6 +638,7 @@ impl<S: Space> LocationWriter<S> {
     pub fn leave_open(mut self) -> S {
         self.seal_chunk();
         self.seal_definitions();
+        self.seal_so_far();
         let length = self.bytes();
         // As above.
         let _ = self.space.finish(length);

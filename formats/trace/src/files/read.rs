@@ -13,7 +13,7 @@ use zerocopy::FromBytes;
 use crate::block::*;
 use crate::files::advice::{advise, forget, pages_around};
 use crate::files::node::{Joined, NODE_MAGIC};
-use crate::{Damage, DamageKind, Definition, Definitions, Error, OpenCall, Record};
+use crate::{Damage, DamageKind, Definition, Definitions, Error, OpenCall, ProfileSoFar, Record};
 
 /// Most bytes read for checksums while searching for the next block, in file sizes. Bounds the
 /// search in a file made to slow it down.
@@ -45,6 +45,8 @@ pub struct Location {
     pub definitions: Definitions,
     /// Runtime profile; empty if the file was not closed.
     pub profile: Vec<ProfileEntry>,
+    /// The profile as it was told last, if the file was not closed.
+    pub so_far: Option<ProfileSoFar>,
     /// Runtime profile of the program's regions; empty if the file was not closed.
     pub regions: Vec<RegionEntry>,
     /// Clock points in file order.
@@ -206,6 +208,7 @@ impl Location {
             chunks: Vec::new(),
             definitions: Definitions::of_file(0),
             profile: Vec::new(),
+            so_far: None,
             regions: Vec::new(),
             clock: Vec::new(),
             end: None,
@@ -347,6 +350,7 @@ impl Location {
             self.chunks.clear();
             self.definitions = Definitions::of_file(bytes.get().len());
             self.profile.clear();
+            self.so_far = None;
             self.regions.clear();
             self.clock.clear();
             self.damage.clear();
@@ -537,6 +541,10 @@ impl Location {
             self.take_open_call(&bytes[start..start + available]);
             return;
         }
+        if header.kind == BlockKind::ProfileSoFar as u16 {
+            self.take_so_far(&bytes[start..start + available]);
+            return;
+        }
         self.damage.push(Damage {
             offset: at as u64,
             what: DamageKind::OpenBlock,
@@ -595,10 +603,19 @@ impl Location {
             }
             k if k == BlockKind::Clock as u16 => self.clock.extend(entries::<ClockPoint>(payload)),
             k if k == BlockKind::OpenCall as u16 => self.take_open_call(payload),
+            k if k == BlockKind::ProfileSoFar as u16 => self.take_so_far(payload),
             k if k == BlockKind::End as u16 => self.end = entries::<End>(payload).next(),
             _ => {}
         }
         true
+    }
+
+    fn take_so_far(&mut self, payload: &[u8]) {
+        let number = |told: &ProfileSoFar| told.number;
+        let told = ProfileSoFar::read(payload);
+        if told.as_ref().map(number) > self.so_far.as_ref().map(number) {
+            self.so_far = told;
+        }
     }
 
     fn take_open_call(&mut self, payload: &[u8]) {
