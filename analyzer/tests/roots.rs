@@ -38,6 +38,41 @@ fn roots(report: &Report) -> BTreeMap<Key, (f64, f64)> {
     rows.collect()
 }
 
+/// The moment of a root cause is that of its late call that cost most, of all who waited.
+#[test]
+fn a_root_cause_has_its_worst_moment() {
+    let mut all = ranks(3);
+    let late = [2, 6, 3];
+    for (rank, calls) in all.iter_mut().enumerate() {
+        calls.call(1, init(), 0, MS);
+        for (round, late) in (0..).zip(late) {
+            let begin = (10 + 20 * round) * MS;
+            let enter = begin
+                + if rank == 2 {
+                    late * MS
+                } else {
+                    rank as u64 * MS
+                };
+            calls.collective(20, number::MPI_Barrier, -1, enter, begin + 10 * MS);
+        }
+        calls.call(40, finalize(), 100 * MS, 101 * MS);
+    }
+    let report = analyze_by_agents(all, &last_alone(), [None, None, Some(8)]);
+    let root = &report.root_causes.as_ref().unwrap()[0];
+    assert_eq!(root.rank_set, "2");
+    let worst = root.worst_wait.unwrap();
+    // Ranks 0 and 1 wait 6 and 5 ms.
+    let expected = [
+        (worst.severity_s, 0.011),
+        (worst.end_s, 0.036),
+        (worst.start_s, 0.0305),
+    ];
+    for (found, expected) in expected {
+        assert!((found - expected).abs() < 1e-9, "{worst:?}");
+    }
+    assert_eq!(worst.rank, 2);
+}
+
 /// Rank 1 waits for rank 0, and rank 2 for rank 1; rank 2 is the last in Finalize. The times are
 /// those of Scalasca's worked example; computation counts as a whole here.
 #[test]

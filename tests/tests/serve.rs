@@ -347,6 +347,16 @@ fn metrics_are_a_tree(browser: &mut Browser, report: &Value) {
     settle(browser);
     let shown = browser.value("document.getElementById('tree').dataset.metric");
     assert_eq!(shown, report["root_causes"][0]["id"]);
+    // It is looked at when it cost most.
+    let worst = &report["root_causes"][0]["worst_wait"];
+    let [start, end] = ["start_s", "end_s"].map(|name| worst[name].as_f64().expect("s"));
+    let [from, until] = ["from", "until"].map(|name| {
+        let text = format!("Number(new URLSearchParams(location.hash.slice(1)).get('{name}'))");
+        number(browser, &text)
+    });
+    let shown = format!("{from} to {until}: {worst}");
+    assert!(from <= start && end <= until, "{shown}");
+    assert!(until - from <= 5.0 * (end - start).max(1e-6), "{shown}");
     keep("metrics.png", &browser.picture(WIDTH));
     let metrics = saved(browser, "metrics.csv");
     assert!(

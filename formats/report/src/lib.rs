@@ -41,7 +41,7 @@ pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingR
 pub use ranks::{RankSet, has_rank, list_of_ranks, rank_ranges};
 pub use roots::{
     DelayCosts, Factors, GainAfter, RootCause, RootCounter, RootFunction, RootRank, RootShare,
-    RootSite, Victim, WaitClass,
+    RootSite, Victim, WaitClass, WorstWait,
 };
 pub use run::*;
 pub use text::words;

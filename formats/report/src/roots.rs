@@ -68,6 +68,9 @@ pub struct RootCause {
     pub counters: Vec<RootCounter>,
     /// Who waited, the largest part first.
     pub victims: Vec<Victim>,
+    /// When these ranks were late at the greatest cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_wait: Option<WorstWait>,
     /// What to try; nothing if it is known to gain nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
@@ -99,6 +102,19 @@ pub struct GainAfter {
     pub gain_s: f64,
     /// Of the run's time between start-up and shut-down.
     pub gain_percent: f64,
+}
+
+/// Waits for one call that came late; times since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorstWait {
+    /// The rank that came late.
+    pub rank: u32,
+    /// When it was waited for; of several that waited, since so long in the mean.
+    pub start_s: f64,
+    /// When it came.
+    pub end_s: f64,
+    /// Waiting because of this root cause, of all who waited for that call.
+    pub severity_s: f64,
 }
 
 /// Part of a root cause in the waits of a finding.

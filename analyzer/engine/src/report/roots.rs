@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use laggard_patterns::{PatternId, rules};
 use laggard_report::{
     DelayCosts, Factors, RootCause, RootCounter, RootFunction, RootRank, RootShare, RootSite,
-    SourceLocation, Victim, WaitClass, percent, rank_ranges, words,
+    SourceLocation, Victim, WaitClass, WorstWait, percent, rank_ranges, words,
 };
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ use crate::report::reasons;
 use crate::roots::activities::{Activity, Kind, Site};
 use crate::roots::carry::{UNIT, rank_bit};
 use crate::roots::functions::{Sampled, Unnamed};
-use crate::roots::sums::{Root, Roots, WaitClass as Class};
+use crate::roots::sums::{Root, Roots, WaitClass as Class, Worst};
 use crate::waits::sums::{FindingKey, LISTED};
 
 /// Most root causes that are listed.
@@ -187,6 +187,7 @@ impl Traced {
                     factors,
                     counters,
                     victims: victims(root, ranks, places),
+                    worst_wait: worst(&root.worst),
                     ..RootCause::default()
                 };
                 row.rank_set = rank_ranges(named.iter().copied());
@@ -493,6 +494,17 @@ fn functions(root: &Root, period: i64, places: &mut Places) -> Vec<RootFunction>
     });
     let told = told.filter(|of| of.share >= LEAST_SHARE);
     told.take(FUNCTIONS).collect()
+}
+
+/// When a root cause cost most at once, if somebody waited for it directly.
+fn worst(worst: &Worst) -> Option<WorstWait> {
+    let seconds = |ns: i64| laggard_report::seconds(ns);
+    (worst.cost > 0).then(|| WorstWait {
+        rank: worst.rank,
+        start_s: seconds(worst.until - worst.waited / i64::from(worst.waits.max(1))),
+        end_s: seconds(worst.until),
+        severity_s: seconds(worst.cost),
+    })
 }
 
 fn victims(root: &Root, ranks: usize, places: &mut Places) -> Vec<Victim> {

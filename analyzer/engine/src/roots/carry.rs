@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
-use crate::roots::sums::{Roots, Victim, WaitClass};
+use crate::roots::sums::{Roots, Victim, WaitClass, Worst};
 use crate::roots::walk::Walked;
 use crate::wire::links::{Alike, Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
 use crate::wire::parcels::{Parcel, exchange};
@@ -569,8 +569,13 @@ impl<'j> Carrier<'j> {
             charged.dedup();
             for activity in charged {
                 let root = roots.of.get_mut(&activities.list.values[activity as usize]);
-                if let (Some(root), Some(longer)) = (root, longer.get(activity as usize)) {
+                let Some(root) = root else { continue };
+                if let Some(longer) = longer.get(activity as usize) {
                     root.longer.add(longer);
+                }
+                if let Some(&worst) = walked.worst.get(activity as usize) {
+                    let rank = name.0;
+                    root.worst.take(Worst { rank, ..worst });
                 }
             }
         }
@@ -772,7 +777,7 @@ fn merge(costs: &mut Vec<Cost>, cost: &Cost) {
 }
 
 /// `amount * part / all`.
-fn scale(amount: i64, part: i64, all: i64) -> i64 {
+pub(super) fn scale(amount: i64, part: i64, all: i64) -> i64 {
     if part == all {
         return amount;
     }

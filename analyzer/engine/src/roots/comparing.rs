@@ -4,11 +4,13 @@ use rayon::prelude::*;
 
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind, site};
+use crate::roots::carry::scale;
 use crate::roots::counters::{self, InCounters};
 use crate::roots::excess::{Excess, Other};
 use crate::roots::functions::InFunctions;
 use crate::roots::samples;
 use crate::roots::sides::Sides;
+use crate::roots::sums::Worst;
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::{Late, Times, Walker};
 use crate::wire::links::{Alike, Blame, Kept, Link, Source, Wait};
@@ -60,14 +62,14 @@ impl Sweep<'_> {
             .map_init(Other::default, |other, (lane, part)| {
                 let walker = &walkers[lane];
                 let count = part.len();
-                let mut blames: Vec<Blame> = Vec::with_capacity(count);
+                let mut blames: Vec<(Blame, i64)> = Vec::with_capacity(count);
                 let mut excess = Excess::of_waits(count);
                 let mut alike: Vec<Alike> = Vec::with_capacity(count);
                 let mut known: Vec<Source> = Vec::with_capacity(count);
                 let mut charged: Vec<u32> = Vec::with_capacity(count);
                 let (mut in_functions, mut in_counters) =
                     (InFunctions::default(), InCounters::default());
-                for (blame, times, alone) in part {
+                for (blame, enter, times, alone) in part {
                     other.clear();
                     let first = known.len();
                     for late in sources[blame.sources as usize] {
@@ -104,14 +106,15 @@ impl Sweep<'_> {
                     let longer = &excess.more[begin..];
                     samples::add(activities, own, other, longer, &mut in_functions);
                     counters::of_wait(activities, times, other, longer, &mut in_counters);
-                    blames.push(Blame {
+                    let blame = Blame {
                         count,
                         alike: both.len() as u32,
                         waited: (blame.waited - waited).max(0),
                         sources: (known.len() - first) as u32,
                         waits: other.waits,
                         ..*blame
-                    });
+                    };
+                    blames.push((blame, *enter));
                 }
                 let beside = (in_functions, in_counters);
                 let found = (excess, alike);
@@ -140,7 +143,7 @@ impl Sweep<'_> {
             }
             kept.blames.reserve(blames.len());
             let (mut longer, mut times) = (&more[..], &excess.times[..]);
-            for blame in blames {
+            for (blame, enter) in blames {
                 let (own, in_all);
                 (own, longer) = longer.split_at(blame.count as usize);
                 (in_all, times) = times.split_at(own.len());
@@ -150,7 +153,19 @@ impl Sweep<'_> {
                 }
                 let all: i64 = own.iter().map(|more| more.time).sum();
                 let all = all.saturating_add(blame.waited);
-                let is_over = blame.share > all.saturating_mul(blame.waits.into());
+                let most = all.saturating_mul(blame.waits.into()).max(0);
+                let is_over = blame.share > most;
+                let cost = |cost| Worst {
+                    cost,
+                    until: enter,
+                    waited: blame.share,
+                    waits: blame.waits.max(1),
+                    rank: 0,
+                };
+                for more in own.iter().filter(|_| all > 0) {
+                    let part = scale(blame.share.min(most), more.time, all);
+                    walker.cost(more.activity, &cost(part));
+                }
                 let latency = is_over.then(|| {
                     walker.activities.number(Activity {
                         kind: Kind::Latency,
@@ -158,6 +173,9 @@ impl Sweep<'_> {
                         until: self.victims.values[blame.victim as usize].call,
                     })
                 });
+                if let Some(latency) = latency {
+                    walker.cost(latency, &cost(blame.share - most));
+                }
                 let latency = latency.unwrap_or(NONE);
                 kept.blames.push(Blame { latency, ..blame });
             }

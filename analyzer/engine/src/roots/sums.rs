@@ -1,5 +1,7 @@
 //! Sums of root causes; the order of adding does not matter.
 
+use std::cmp::Reverse;
+
 use laggard_comm::Filter;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -31,10 +33,43 @@ pub struct Root {
     /// By waiting call: costs, and bits of the ranks.
     pub victims: FxHashMap<Victim, (u128, u64)>,
     pub longer: Longer,
+    /// When it cost most at once.
+    pub worst: Worst,
     /// By function: samples of these locations, and of those that waited.
     pub functions: FxHashMap<PathKey, Sampled>,
     /// What these locations counted, and those that waited.
     pub counted: Counted,
+}
+
+/// Waits for one call that came late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worst {
+    /// What they cost because of one activity, all who waited, ns; 0: there are none.
+    pub cost: i64,
+    /// When the call came, ns.
+    pub until: i64,
+    /// How long they waited for it, all together, ns, and how many.
+    pub waited: i64,
+    pub waits: u32,
+    /// The late rank, once it is known.
+    pub rank: u32,
+}
+
+impl Worst {
+    /// Adds others for the same call.
+    pub fn add(&mut self, other: &Worst) {
+        self.cost = self.cost.saturating_add(other.cost);
+        self.waited = self.waited.saturating_add(other.waited);
+        self.waits = self.waits.saturating_add(other.waits);
+    }
+
+    /// Takes other ones that cost more; of equal ones the first.
+    pub fn take(&mut self, other: Worst) {
+        let key = |one: &Worst| (one.cost, Reverse((one.until, one.rank)));
+        if key(&other) > key(self) {
+            *self = other;
+        }
+    }
 }
 
 /// How long late locations did something before waits for them, and how much longer than those that
@@ -300,6 +335,7 @@ impl Filter for Root {
         self.direct += other.direct;
         self.indirect += other.indirect;
         self.longer.add(&other.longer);
+        self.worst.take(other.worst);
         self.counted.add(&other.counted);
         for (path, sampled) in other.functions {
             self.functions.entry(path).or_default().add(&sampled);

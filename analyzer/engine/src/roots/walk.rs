@@ -23,7 +23,7 @@ use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
-use crate::roots::sums::Longer;
+use crate::roots::sums::{Longer, Worst};
 use crate::roots::synced::{Closed, Synced};
 use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
@@ -216,11 +216,13 @@ pub struct Walker<'a> {
     /// The waits of this slab, and what this location did before.
     pub waits: Vec<Waited>,
     /// By late call of this slab, of those that were found; and places in `alone`.
-    pub blames: Vec<(Blame, Times, Range<u32>)>,
+    pub blames: Vec<(Blame, i64, Times, Range<u32>)>,
     /// Members that it met by itself after their group had met.
     pub alone: Vec<Alone>,
     /// By activity.
     longer: Vec<Longer>,
+    /// By activity: waits for the last call that came late because of it, and when others waited most for it.
+    worst: Vec<(Worst, Worst)>,
     functions: &'a Functions,
     /// What samples say of what it did longer.
     pub in_functions: InFunctions,
@@ -298,6 +300,7 @@ impl<'a> Walker<'a> {
             blames: Vec::new(),
             alone: Vec::new(),
             longer: Vec::new(),
+            worst: Vec::new(),
             functions,
             in_functions: InFunctions::default(),
             in_counters: InCounters::default(),
@@ -540,6 +543,20 @@ impl<'a> Walker<'a> {
         self.longer[at].add(&Longer::once(time, more.time, share));
     }
 
+    /// Waits of others for one call cost so much because of an activity. They are given call by call.
+    pub fn cost(&mut self, activity: u32, waits: &Worst) {
+        let at = activity as usize;
+        if self.worst.len() <= at {
+            self.worst.resize(at + 1, Default::default());
+        }
+        let (last, worst) = &mut self.worst[at];
+        match last.until == waits.until {
+            true => last.add(waits),
+            false => *last = *waits,
+        }
+        worst.take(*last);
+    }
+
     /// Enter and leave of the open call, and its number.
     #[inline]
     fn entered(&self) -> Option<((i64, i64), u64)> {
@@ -636,6 +653,8 @@ pub struct Walked<'a> {
     pub preempted: Vec<i64>,
     /// What it did longer than those that waited for it, by activity.
     pub longer: Vec<Longer>,
+    /// When others waited most for it, by activity.
+    pub worst: Vec<Worst>,
     /// In which functions, by samples.
     pub in_functions: InFunctions,
     /// And how much was counted.
@@ -692,6 +711,7 @@ impl<'a> Walker<'a> {
             spent,
             preempted: self.preempted,
             longer: self.longer,
+            worst: self.worst.into_iter().map(|(_, worst)| worst).collect(),
             in_functions: self.in_functions,
             in_counters: self.in_counters,
             begin: self.begin.unwrap_or(i64::MAX),

@@ -48,6 +48,12 @@ function around(location) {
   return { first, last: first + count - 1 };
 }
 
+/** Looks at a moment, and at some time around it. */
+function moments({ start_s: start, end_s: end }) {
+  const long = Math.max(end - start, 1e-6);
+  return { from: start - 2 * long, until: end + long };
+}
+
 /** Findings and root causes of the report. */
 export function showFound(overview) {
   const { findings, findings_in_report: ofFindings, root_causes: roots, root_causes_in_report: ofRoots } = overview;
@@ -61,10 +67,8 @@ export function showFound(overview) {
     ["Started by", (row) => row.root_causes.join(", ")],
   ], findings, (row) => {
     if (row.worst === null) return;
-    const long = Math.max(row.worst.end_s - row.worst.start_s, 1e-6);
     change({
-      from: row.worst.start_s - 2 * long,
-      until: row.worst.end_s + long,
+      ...moments(row.worst),
       ...around(Math.min(row.worst.location, row.late_location ?? row.worst.location)),
       ...(row.node === null ? {} : { node: row.node }),
       profile: row.pattern,
@@ -78,9 +82,11 @@ export function showFound(overview) {
     ["", (row) => row.id],
     ["What", (row) => row.what],
   ], roots, (row) => change({
-    ...(row.location === null ? {} : around(row.location)),
+    ...(row.worst === null ? {} : moments(row.worst)),
+    ...(row.location === null ? {} : around(row.worst?.location ?? row.location)),
     ...(row.node === null ? {} : { node: row.node }),
     profile: row.id,
+    matrix: "waiting",
     call: null,
   }), cut(roots.length, ofRoots, "root causes", "report.json has all."));
 }
@@ -99,19 +105,20 @@ export async function showSelection() {
   ], run.kinds.map((kind) => ({ kind, time_s: answer.times_s[kind] })));
   const unread = document.getElementById("unread");
   const notes = [
-    [answer.unread_locations, `Too many calls to list: choose less. ${answer.unread_locations} of ${answer.locations} threads are missing here.`],
-    [answer.profiled_locations, `So many calls are told as profiles have them: without waiting, and single calls and messages of ${answer.profiled_locations} of ${answer.locations} threads.`],
-    [answer.unknown_waits, "Waiting here is that of the longest waits alone."],
+    [answer.unread_locations, `Too many calls to count: choose less. Of ${answer.unread_locations} of ${answer.locations} threads the waiting alone is known.`],
+    [answer.profiled_locations, `So many calls are told as profiles have them: without single calls and messages of ${answer.profiled_locations} of ${answer.locations} threads.`],
+    [answer.unknown_waits, "Waiting in calls is that of the longest waits alone."],
   ];
-  unread.textContent = notes.find(([count]) => count > 0)?.[1] ?? "";
+  unread.textContent = notes.filter(([count]) => count > 0).map(([, note]) => note).join(" ");
   unread.hidden = unread.textContent === "";
+  const known = (of, told) => (of === null ? "" : told(of));
   fill("profile", [
     ["Call", (row) => row.call],
     ["Where", (row) => row.place],
-    ["Calls", (row) => String(row.calls), true],
-    ["Time", (row) => duration(row.time_s), true],
-    ["Waiting", (row) => (row.waiting_s === null ? "" : duration(row.waiting_s)), true],
-    ["Bytes", (row) => bytes(row.bytes), true],
+    ["Calls", (row) => known(row.calls, String), true],
+    ["Time", (row) => known(row.time_s, duration), true],
+    ["Waiting", (row) => duration(row.waiting_s), true],
+    ["Bytes", (row) => known(row.bytes, bytes), true],
   ], answer.profile, null,
   cut(answer.profile.length, answer.profile_rows, "rows, those with most time", "Choose less, or calls by their names."));
   // Columns are named as in files: from, until, how many, and their sum.

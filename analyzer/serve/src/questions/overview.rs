@@ -68,6 +68,9 @@ impl Asked for Overview {
                 "node": Some(place_of_cause(report, root)).filter(|at| *at > 0),
                 "severity_s": root.severity_s,
                 "percent": root.percent,
+                "worst": root.worst_wait.as_ref().map(|one| json!({
+                    "location": location(one.rank), "start_s": one.start_s, "end_s": one.end_s,
+                })),
                 "can_go": laggard_whatif::can_be_told(root),
                 "gain_s": root.gain_s,
             })

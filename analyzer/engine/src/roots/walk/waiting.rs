@@ -90,7 +90,7 @@ impl Walker<'_> {
             }
         }
         self.blames
-            .push((blame, times, first..self.alone.len() as u32));
+            .push((blame, enter, times, first..self.alone.len() as u32));
     }
 
     /// The open call waited.
