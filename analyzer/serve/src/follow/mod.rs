@@ -216,7 +216,7 @@ impl Follow {
                 // Files may be gone, and come again.
                 Err(error) => lost = Some(format!("{error:#}")),
             }
-            pace.took(worked().saturating_sub(begun), analyzes);
+            pace.took(longest(job, worked().saturating_sub(begun)), analyzes);
         }
     }
 
@@ -374,6 +374,13 @@ fn killed(ranks: &[u32]) -> String {
     format!(" Killed, or ended before its recording did: {ranks}.")
 }
 
+/// The longest of what all agents took: none of them uses more than its part of a core. Collective.
+fn longest(job: &dyn Job, own: Duration) -> Duration {
+    let mut took = [own.as_nanos() as u64];
+    job.reduce_max(&mut took);
+    Duration::from_nanos(took[0])
+}
+
 /// Time of the calling thread on its processor.
 fn worked() -> Duration {
     let mut time = libc::timespec {
@@ -391,4 +398,19 @@ pub fn nice() {
     const LEAST: i32 = 19;
     // SAFETY: plain system call, about this thread. A refusal changes nothing.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LEAST) };
+}
+
+#[cfg(test)]
+mod tests {
+    use laggard_overlay::link;
+
+    use super::*;
+
+    /// The head may have the least to do.
+    #[test]
+    fn the_pace_is_that_of_the_slowest_agent() {
+        let times = [5, 40, 20].map(Duration::from_millis);
+        let of = |job: &dyn Job| longest(job, times[job.agent()]);
+        assert_eq!(LinkJob::run_all(link::threads(3), of), [times[1]; 3]);
+    }
 }
