@@ -30,11 +30,16 @@ fn costs(mut main: Calls, thread: Calls, mut others: Vec<Calls>) -> Costs {
     costs.filter(|(_, cost)| *cost > 0.0).collect()
 }
 
-/// Further ranks, and rank 0 with a second thread that was started at some ms.
-fn ranks_and_thread(ranks: u32, started: u64) -> (Calls, Calls, Vec<Calls>) {
+/// Further ranks, and rank 0 with a second thread that was started at some ms, and maybe a third one: the
+/// thread's number, and who started it.
+fn ranks_and_threads(
+    ranks: u32,
+    started: u64,
+    by: (u32, Option<u32>),
+) -> (Calls, Calls, Vec<Calls>) {
     let mut main = Calls::new(0, 0, ranks);
-    let mut thread = Calls::new(0, 1, ranks);
-    thread.was_started(started * MS);
+    let mut thread = Calls::new(0, by.0, ranks);
+    thread.was_started(started * MS, by.1);
     let mut others: Vec<Calls> = (1..ranks).map(|rank| Calls::new(rank, 0, ranks)).collect();
     main.call(1, init(), 0, MS);
     others
@@ -43,27 +48,64 @@ fn ranks_and_thread(ranks: u32, started: u64) -> (Calls, Calls, Vec<Calls>) {
     (main, thread, others)
 }
 
-/// Rank 1 meets the first thread, which then computes before it starts another one. That one sends late: both are
+/// Rank 1 meets the creator, which then computes before it starts another thread. That one sends late: both are
 /// behind it, each with its part. What was before the two ranks met is not.
-#[test]
-fn what_the_creator_did_is_part_of_it() {
-    let (mut main, mut thread, mut others) = ranks_and_thread(2, 40);
-    main.recv(10, 1, 0, 2 * MS, 11 * MS);
+fn assert_creator_is_part_of_it(
+    (main, mut thread, mut others): (Calls, Calls, Vec<Calls>),
+    mut further: Option<Calls>,
+) {
+    let mut main = main;
+    let creator = further.as_mut().unwrap_or(&mut main);
+    creator.recv(10, 1, 0, 2 * MS, 11 * MS);
     others[0].send(20, 0, 0, 10 * MS, 11 * MS);
     others[0].recv(21, 0, 0, 12 * MS, 61 * MS);
     thread.send(30, 1, 0, 60 * MS, 61 * MS);
-    main.send(15, 1, 9, 100 * MS, 101 * MS);
+    creator.send(15, 1, 9, 100 * MS, 101 * MS);
     others[0].recv(22, 0, 9, 100 * MS, 101 * MS);
+    others.extend(further);
     let found = costs(main, thread, others);
     // Rank 1 waits from 12 to 60 ms. Its own ms of computation is set against what was first.
     assert_eq!(found.get(&(10, 15)), Some(&28.0), "{found:?}");
     assert_eq!(found.get(&(0, 30)), Some(&20.0), "{found:?}");
 }
 
+#[test]
+fn what_the_creator_did_is_part_of_it() {
+    assert_creator_is_part_of_it(ranks_and_threads(2, 40, (1, None)), None);
+}
+
+/// Threads have numbers by their first calls: a creator may have the higher one.
+#[test]
+fn the_trace_tells_who_the_creator_is() {
+    for (creator, thread) in [(1, 2), (2, 1)] {
+        let mut further = Calls::new(0, creator, 2);
+        further.was_started(2 * MS - 1, Some(0));
+        let all = ranks_and_threads(2, 40, (thread, Some(creator)));
+        assert_creator_is_part_of_it(all, Some(further));
+    }
+}
+
+/// Threads of which traces tell that they started each other.
+#[test]
+fn a_circle_of_creators_has_no_meaning() {
+    let mut further = Calls::new(0, 2, 2);
+    further.was_started(40 * MS, Some(1));
+    let (mut main, mut thread, mut others) = ranks_and_threads(2, 40, (1, Some(2)));
+    main.send(10, 1, 0, 10 * MS, 11 * MS);
+    others[0].recv(20, 0, 0, 2 * MS, 11 * MS);
+    thread.send(30, 1, 1, 60 * MS, 61 * MS);
+    further.send(31, 1, 2, 70 * MS, 71 * MS);
+    others[0].recv(21, 0, 1, 12 * MS, 61 * MS);
+    others[0].recv(22, 0, 2, 62 * MS, 71 * MS);
+    others.push(further);
+    let found = costs(main, thread, others);
+    assert_eq!(found.values().sum::<f64>(), 8.0 + 48.0 + 8.0, "{found:?}");
+}
+
 /// The creator waited before it started the thread: for whom it waited is behind it.
 #[test]
 fn waits_of_the_creator_are_charged_to_whom_they_were_for() {
-    let (mut main, mut thread, mut others) = ranks_and_thread(3, 40);
+    let (mut main, mut thread, mut others) = ranks_and_threads(3, 40, (1, None));
     others[0].recv(20, 0, 0, 2 * MS, 51 * MS);
     main.recv(10, 2, 0, 2 * MS, 39 * MS);
     others[1].send(25, 0, 0, 38 * MS, 39 * MS);
@@ -79,7 +121,7 @@ fn waits_of_the_creator_are_charged_to_whom_they_were_for() {
 /// One thread after the other meets rank 1: of the second one counts what it did since the first one did.
 #[test]
 fn meetings_of_other_threads_count() {
-    let (mut main, mut thread, mut others) = ranks_and_thread(2, 2);
+    let (mut main, mut thread, mut others) = ranks_and_threads(2, 2, (1, None));
     others[0].recv(20, 0, 0, 2 * MS, 61 * MS);
     main.send(10, 1, 0, 60 * MS, 61 * MS);
     others[0].recv(21, 0, 1, 62 * MS, 81 * MS);

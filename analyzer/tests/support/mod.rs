@@ -260,16 +260,20 @@ impl Calls {
         writer.define(&[Definition::Neighbours(neighbours)]);
     }
 
-    /// The thread was started then, ticks. As the collector: with its first definitions.
-    pub fn was_started(&mut self, at: u64) {
+    /// The thread was started then, ticks, and by which. As the collector: with its first definitions.
+    pub fn was_started(&mut self, at: u64, by: Option<u32>) {
         let text = |id, text: &str| Definition::String {
             id,
             bytes: text.as_bytes().to_vec(),
         };
+        let writer = self.writer.as_mut().unwrap();
         let at = text(8, &at.to_string());
         let property = Definition::Property { key: 7, value: 8 };
-        let writer = self.writer.as_mut().unwrap();
         writer.define(&[text(7, "born_ticks"), at, property]);
+        if let Some(by) = by {
+            let property = Definition::Property { key: 9, value: 10 };
+            writer.define(&[text(9, "born_by"), text(10, &by.to_string()), property]);
+        }
     }
 
     /// Writes a definition.

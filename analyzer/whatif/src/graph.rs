@@ -3,6 +3,8 @@
 //! A *junction* is something that calls depend on: it is there when all of its providers (moments
 //! of calls) are. A message has one provider, a barrier one for each member.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use laggard_engine::events::{
     Collective, Events, GroupKind, Joined, Member, Message, MessageEnd, NONE, Party, Wait,
@@ -138,27 +140,32 @@ impl<'e> Graph<'e> {
         };
         events.join(&mut graph)?;
         graph.end_teams();
-        let mut first = 0;
+        graph.starts = vec![None; events.locations()];
         let locations: Vec<usize> = (0..events.locations()).collect();
         let is_same = |a: &usize, b: &usize| events.place(*a).rank == events.place(*b).rank;
         for rank in locations.chunk_by(is_same) {
-            graph.starts.push(None);
-            graph.begin_threads(first, &rank[1..]);
-            first += rank.len();
+            let mut begins: BTreeMap<usize, Vec<(i64, usize)>> = BTreeMap::new();
+            for &thread in &rank[1..] {
+                let place = events.place(thread);
+                let creator = rank.iter().find(|by| {
+                    let by = events.place(**by);
+                    place.creator == Some(by.thread) && by.first_ns < place.first_ns
+                });
+                let of = begins.entry(creator.map_or(rank[0], |by| *by));
+                of.or_default().push((place.first_ns, thread));
+            }
+            for (creator, begins) in begins {
+                graph.begin_threads(creator, begins);
+            }
         }
         Ok(graph)
     }
 
-    /// Junctions for the begins of further threads: moments of their rank's `first` thread, before its next call or
+    /// Junctions for the begins of threads, at some ns: moments of the thread that started them, before its next call or
     /// in it; after its last call, the end of that.
-    fn begin_threads(&mut self, first: usize, threads: &[usize]) {
-        let begins = threads.iter();
-        let mut begins: Vec<(i64, usize)> = begins
-            .map(|&thread| (self.events.place(thread).first_ns, thread))
-            .collect();
+    fn begin_threads(&mut self, creator: usize, mut begins: Vec<(i64, usize)>) {
         begins.sort_unstable();
-        self.starts.resize(self.starts.len() + threads.len(), None);
-        let mut reader = Reader::new(self.events, first);
+        let mut reader = Reader::new(self.events, creator);
         let (mut last, mut next) = (None, None);
         for (begin, thread) in begins {
             next = next.or_else(|| reader.next());
@@ -174,7 +181,7 @@ impl<'e> Graph<'e> {
                     junction,
                     number,
                     time,
-                    location: first as u32,
+                    location: creator as u32,
                     consumers: 1,
                     providers: 1,
                     is_by_time: true,

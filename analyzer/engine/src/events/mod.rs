@@ -111,6 +111,8 @@ pub struct Place<'e> {
     pub first_ns: i64,
     /// When its last call ended, ns.
     pub last_ns: i64,
+    /// The thread of the rank that started it, if the trace tells.
+    pub creator: Option<u32>,
     /// Whether its file was closed.
     pub is_complete: bool,
     /// Records in the file, about as many as calls.
@@ -319,6 +321,7 @@ impl Events {
             pid: header.pid,
             first_ns: clock.ns(span.0),
             last_ns: clock.ns(span.1),
+            creator: self.opened.bounds[location].creator,
             is_complete: found.end.is_some(),
             records: found
                 .chunks

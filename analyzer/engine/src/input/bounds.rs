@@ -53,6 +53,8 @@ pub struct Bounds {
     pub span: (u64, u64),
     /// When a further thread began, if that is known.
     pub born: Option<u64>,
+    /// Number of the thread that started it, if that is known.
+    pub creator: Option<u32>,
     /// When start-up was over, if it has one.
     pub started: Option<u64>,
     /// Part of `started` in calls that start a library.
@@ -108,6 +110,8 @@ impl Bounds {
             let began = began.first().and_then(|ticks| ticks.parse().ok());
             bounds.born = began.filter(|began| *began <= bounds.span.0);
             bounds.span.0 = bounds.born.unwrap_or(bounds.span.0);
+            let creator = location.definitions.properties("born_by");
+            bounds.creator = creator.first().and_then(|thread| thread.parse().ok());
         } else if location.chunks.is_empty() && spent(is_init) > 0 {
             // A file is created after MPI_Init; only the profile knows how long that took.
             bounds.starting = spent(is_init);

@@ -568,13 +568,14 @@ impl<'j> Carrier<'j> {
             charged.sort_unstable();
             charged.dedup();
             for activity in charged {
+                let owner = activities.owner(activity);
+                let (rank, _) = owner.map_or(*own, |owner| names[owner]);
                 let root = roots.of.get_mut(&activities.list.values[activity as usize]);
                 let Some(root) = root else { continue };
                 if let Some(longer) = longer.get(activity as usize) {
                     root.longer.add(longer);
                 }
                 if let Some(&worst) = walked.worst.get(activity as usize) {
-                    let rank = name.0;
                     root.worst.take(Worst { rank, ..worst });
                 }
             }

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
+use crate::clock::ClockMap;
 use crate::replay::rank::Rank;
 use crate::roots::activities::{Activity, Shared};
 use crate::roots::idle::Idle;
@@ -84,46 +85,46 @@ impl<'s> Sweep<'s> {
     ) -> Self {
         let (mut walkers, mut names) = (Vec::new(), Vec::new());
         let (mut waiting, mut late) = (FxHashMap::default(), FxHashMap::default());
-        let mut born = Vec::new();
         let mut idle = Idle::new(search.opened.agent_of.len(), search.end);
-        let threads = ranks.iter().flat_map(|rank| {
-            let threads = (0..).zip(&rank.recorded.threads);
-            let main = rank.recorded.threads.first();
-            let main = main.map_or(0, |main| main.number);
-            threads.map(move |at| ((rank.recorded.rank, main), at))
-        });
-        // Further threads begin when their rank's start-up is over.
-        let mut started: FxHashMap<u32, i64> = FxHashMap::default();
-        let bounds = search.opened.bounds.iter().zip(search.clocks);
-        for ((main, (position, thread)), (bounds, clock)) in threads.zip(bounds) {
-            let (rank, lane) = (main.0, walkers.len() as u32);
-            waiting.insert((rank, position), lane);
-            late.insert((rank, thread.number), lane);
-            names.push((rank, thread.number));
-            let start = match bounds.started {
-                Some(ticks) => {
-                    started.entry(rank).or_insert(clock.ns(ticks));
-                    None
-                }
-                None => Some(started.get(&rank).copied().unwrap_or(0)),
-            };
-            // Threads that nobody saw being started begin with their rank.
-            let at = bounds.born.map(|ticks| clock.ns(ticks));
-            let at = at.filter(|at| start.is_some_and(|start| start < *at));
-            idle.add(rank, thread, start.map(|start| (at.unwrap_or(start), main)));
-            born.push(at.filter(|_| position > 0).map(|at| (at, 0)));
-            walkers.push(Walker::new(
-                (lane as usize, rank, thread),
-                clock.clone(),
-                (search.folds, search.functions),
-                (start, begun),
-            ));
-        }
-        let mut born = &born[..];
-        for threads in walkers.chunk_by_mut(|a: &Walker, b| a.name.0 == b.name.0) {
-            let own;
-            (own, born) = born.split_at(threads.len());
-            births::tell(threads, own);
+        let mut places = search.opened.bounds.iter().zip(search.clocks);
+        for rank in ranks {
+            let (threads, rank) = (&rank.recorded.threads, rank.recorded.rank);
+            let own: Vec<_> = places.by_ref().take(threads.len()).collect();
+            // Further threads begin when their rank's start-up is over, if it is not known who started them when.
+            let time = |ticks: Option<u64>, clock: &ClockMap| ticks.map(|ticks| clock.ns(ticks));
+            let mut started = own.iter();
+            let started = started.find_map(|(bounds, clock)| time(bounds.started, clock));
+            let births: Vec<Option<i64>> = (0..)
+                .zip(&own)
+                .map(|(at, (bounds, clock))| {
+                    let is_later = |born: &i64| started.is_none_or(|started| started < *born);
+                    time(bounds.born, clock).filter(|born| at > 0 && is_later(born))
+                })
+                .collect();
+            let numbers: Vec<u32> = threads.iter().map(|thread| thread.number).collect();
+            let creators = own.iter().map(|(bounds, _)| bounds.creator);
+            let births = births::creators(&births, creators, &numbers);
+            let first = walkers.len();
+            for (position, (thread, (bounds, clock))) in threads.iter().zip(&own).enumerate() {
+                let lane = walkers.len();
+                waiting.insert((rank, position as u32), lane as u32);
+                late.insert((rank, thread.number), lane as u32);
+                names.push((rank, thread.number));
+                let start = match bounds.started {
+                    Some(_) => None,
+                    None => Some(started.unwrap_or(0)),
+                };
+                let (born, creator) = births[position].unwrap_or((start.unwrap_or(0), 0));
+                let begin = start.map(|_| (born, (rank, numbers[creator])));
+                idle.add(rank, thread, begin);
+                walkers.push(Walker::new(
+                    (lane, rank, thread),
+                    ClockMap::clone(clock),
+                    (search.folds, search.functions),
+                    (start, begun),
+                ));
+            }
+            births::tell(&mut walkers[first..], &births);
         }
         idle.begin();
         Sweep {

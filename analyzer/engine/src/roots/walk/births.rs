@@ -40,6 +40,24 @@ pub struct Origin {
     pub numbers: Vec<u32>,
 }
 
+/// When the threads of a rank were started, and the positions of those that did so: by the `numbers` that traces tell, if
+/// these threads were there before, else the first one.
+pub fn creators(
+    births: &[Option<i64>],
+    by: impl Iterator<Item = Option<u32>>,
+    numbers: &[u32],
+) -> Vec<Option<(i64, usize)>> {
+    let births_by = births.iter().zip(by);
+    births_by
+        .map(|(born, by)| {
+            let born = (*born)?;
+            let was_there = |at: &usize| births[*at].is_none_or(|other| other < born);
+            let creator = numbers.iter().position(|number| Some(*number) == by);
+            Some((born, creator.filter(was_there).unwrap_or(0)))
+        })
+        .collect()
+}
+
 /// Tells the threads of a rank when which of them were started, ns, and by which: `births` by position.
 pub fn tell(threads: &mut [Walker<'_>], births: &[Option<(i64, usize)>]) {
     let known = births.iter().enumerate();
