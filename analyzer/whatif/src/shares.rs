@@ -145,8 +145,8 @@ impl Shares {
     }
 
     /// Adds up the run. Members are compared with the others, if these have any such computation;
-    /// else with each other; and if there is only one, with nobody. Gives the name of a place in
-    /// which less than two ranks compute.
+    /// else with each other; and if there is only one, or threads come one after the other, with nobody. Gives the
+    /// name of a place in which less than two ranks compute.
     pub fn learn(&mut self, events: &Events) -> Option<&str> {
         if self.0.is_empty() {
             return None;
@@ -163,7 +163,7 @@ impl Shares {
         for ((share, epochs), [own, others, _]) in self.0.iter_mut().zip(epochs).zip(ranks.clone())
         {
             let compared = usize::from(others > 0);
-            if others > 0 || own > 1 || !share.only_less {
+            if others > 0 || own > 1 && share.has_several(events) || !share.only_less {
                 share.epochs = epochs.into_iter().map(|of| of[compared]).collect();
             }
         }
@@ -278,6 +278,17 @@ impl Learnt {
 const KINDS: usize = 3;
 
 impl Share {
+    /// Whether members are there at the same time.
+    fn has_several(&self, events: &Events) -> bool {
+        let members = (0..events.locations()).filter(|at| self.members[*at]);
+        let mut lives: Vec<(i64, i64)> = members
+            .map(|at| events.place(at))
+            .map(|place| (place.first_ns, place.last_ns))
+            .collect();
+        lives.sort_unstable();
+        lives.windows(2).any(|next| next[1].0 < next[0].1)
+    }
+
     /// Whether it is not computation: most locations have nothing of it, and count.
     fn is_part(&self) -> bool {
         matches!(self.what, What::Between(.., Some(_)))
