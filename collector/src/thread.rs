@@ -228,7 +228,7 @@ pub fn adopt(current: *mut Thread) -> Option<*mut Thread> {
 }
 
 /// Stack that a thread's first call may use here, bytes.
-const FIRST_CALL: u64 = 8 * 1024;
+pub const FIRST_CALL: u64 = 8 * 1024;
 
 /// Marks the calling thread as unrecorded. Reports the reason once: a thousand more threads may
 /// have the same.
@@ -283,7 +283,7 @@ fn boxed(stack: std::ops::Range<u64>, number: u32) -> *mut Thread {
         number,
         stream: None,
         scratch: Scratch::default(),
-        membership: Membership::default(),
+        membership: Membership::own(),
     }))
 }
 
@@ -338,6 +338,7 @@ pub fn close_all(reason: u32, own_busy: bool) {
     let own = unsafe { *slot() };
     let mut threads = threads();
     STATE.store(state::OFF, Ordering::SeqCst);
+    threads::ends_samples();
     let all = std::mem::take(&mut threads.all);
     let others_settled = all.iter().all(|&thread| thread == own) || barrier();
     for thread in all {

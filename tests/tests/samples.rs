@@ -13,6 +13,7 @@ use laggard_tests::attempts::until_right;
 use laggard_tests::mpi::Mpi;
 use laggard_tests::process;
 use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT, programs, python};
+use laggard_tests::recorded::{check, mark};
 use laggard_tests::report::Report;
 use laggard_tests::round_trip;
 use serde_json::{Value, json};
@@ -180,6 +181,56 @@ fn a_cause_names_the_function_that_took_longer() {
     }
 }
 
+/// A thread that calls nothing is sampled from when it begins, and has the place where it is started.
+fn births_are_sampled(start: &str, ways: &[&str]) {
+    const THREADS: f64 = 8.0;
+    let source = "processor/births.cpp";
+    for way in ways {
+        until_right(&format!("births of {start} by {way}"), |_| {
+            let bench = Bench::sharing(&format!("samples-births-{start}-{way}"));
+            let program = bench.compile(source, &["-pthread"], &[]);
+            let (said, trace) =
+                traced(&bench, way, &[program.as_os_str(), OsStr::new(start)], true);
+            let said: Value = serde_json::from_str(&said).expect("what the program says");
+            let report: Value = serde_json::from_str(&bench.analyze_agreed(&trace)).expect("JSON");
+            let functions = report["functions"].as_array().into_iter().flatten();
+            let of = |name: &str| {
+                let mut named = functions.clone();
+                named.find(|row| row["location"]["function"] == *name)
+            };
+            for name in ["assemble", "solve"] {
+                let found = of(name)
+                    .and_then(|row| row["total_s"].as_f64())
+                    .unwrap_or(0.0);
+                let truth = 1e-9 * said[name].as_f64().expect("a number");
+                check((found - truth).abs() < 0.1 * truth, &(name, found, truth))?;
+            }
+            let mut causes = report["root_causes"].as_array().into_iter().flatten();
+            let cause = causes.find(|cause| {
+                cause["activity"] == "computation" && cause["until"]["operation"] == "pthread_exit"
+            });
+            let cause = cause.ok_or_else(|| report["root_causes"].to_string())?;
+            let until = &cause["until"]["location"];
+            check(until["line"] == mark(source, start), &until)?;
+            let more = |name: &str| {
+                let mut all = cause["functions"].as_array().into_iter().flatten();
+                let row = all.find(|row| row["function"] == *name)?;
+                row["more_s"].as_f64()
+            };
+            let truth = 1e-9 * said["solve"].as_f64().expect("a number") / THREADS;
+            let found = more("solve").unwrap_or(0.0);
+            check((found - truth).abs() < 0.1 * truth, &(found, truth, cause))
+        });
+    }
+}
+
+#[test]
+fn threads_are_sampled_from_when_they_begin() {
+    births_are_sampled("posix", &WAYS);
+    births_are_sampled("cpp", &["best"]);
+    births_are_sampled("c11", &["best"]);
+}
+
 #[test]
 fn functions_of_fortran_are_named() {
     let run = longer_in("sampled.f90", "best", ("relax", "relax"));
@@ -343,7 +394,7 @@ fn odd_programs_behave_as_ever() {
     let library = bench.library("processor/computing.c");
     for mode in [
         "signals", "handlers", "blocked", "taken", "read", "fork", "exec", "cancel", "threads",
-        "unload", "made",
+        "unload", "made", "alone",
     ] {
         let words = [program.as_os_str(), OsStr::new(mode), library.as_os_str()];
         let plain = bench.plain(2, &words).run().expect_orderly();

@@ -77,4 +77,4 @@ pub use modules::{Module, ModuleId, module, module_count, note_unload, unloading
 pub use paths::{Frame, PathId, StrId};
 pub use python::moment::{MOST as MOST_PYTHON, note as note_python, prepare as prepare_python};
 pub use site::{CallSite, Moment};
-pub use tracer::{Stats, Tracer};
+pub use tracer::{Carried, Stats, Tracer};

@@ -25,6 +25,14 @@ pub struct Stats {
     pub flushes: u64,
 }
 
+/// A path on its way from one tracer to another one.
+#[derive(Clone, Debug, Default)]
+pub struct Carried {
+    frames: Vec<Frame>,
+    /// File and function of each frame of source code, in their order.
+    texts: Vec<[Box<str>; 2]>,
+}
+
 /// Captures the call paths of one thread; each thread has its own.
 ///
 /// Creating one costs nothing; memory is allocated by the first capture.
@@ -246,6 +254,35 @@ impl Tracer {
                 line,
             };
             frames.insert(at.min(frames.len()), frame);
+        }
+        self.paths.intern(&frames)
+    }
+
+    /// A path, for the tracer of another thread.
+    #[must_use]
+    pub fn carry(&self, path: PathId) -> Carried {
+        let frames = self.paths.frames(path).to_vec();
+        let texts = frames.iter().filter_map(|frame| match *frame {
+            Frame::Native { .. } => None,
+            Frame::Source { file, function, .. } => {
+                Some([file, function].map(|text| self.paths.string(text).into()))
+            }
+        });
+        let texts = texts.collect();
+        Carried { frames, texts }
+    }
+
+    /// The path that another tracer gave.
+    #[must_use]
+    pub fn take_over(&mut self, carried: &Carried) -> PathId {
+        let mut frames = carried.frames.clone();
+        let mut texts = carried.texts.iter();
+        for frame in &mut frames {
+            if let Frame::Source { file, function, .. } = frame
+                && let Some(own) = texts.next()
+            {
+                [*file, *function] = own.each_ref().map(|text| self.paths.intern_str(text));
+            }
         }
         self.paths.intern(&frames)
     }

@@ -152,6 +152,12 @@ impl Sampler {
         }
     }
 
+    /// The same of a sampler that is new.
+    pub fn cleared(mut self) -> (Sampler, News) {
+        let news = self.clear();
+        (self, news)
+    }
+
     /// Hands on each sample since a moment, with the ticks that it stands for, and forgets them. Returns the news from
     /// now on.
     pub fn take(&mut self, since: u64, mut each: impl FnMut(&Sample, u64)) -> News {

@@ -19,7 +19,7 @@ use super::helper::{self, Watch};
 use super::store::{STACK, Store};
 use super::taken;
 use crate::clock;
-use crate::thread::{UNRECORDED, slot};
+use crate::thread::{self, UNRECORDED, slot};
 
 /// The signal in use; 0 = none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -40,6 +40,8 @@ struct Target {
     is_used: AtomicBool,
     /// The thread whose store it is.
     thread: AtomicI32,
+    /// Begin and end of its stack; empty if unknown.
+    stack: [AtomicU64; 2],
     /// Signals for which the store was asked.
     came: AtomicU64,
     /// Periods that the helper's signal on its way stands for; 0: there is none.
@@ -268,6 +270,10 @@ impl Timer {
         let of = unsafe { &*target.load(Ordering::Relaxed) };
         of.periods.store(0, Ordering::Relaxed);
         of.thread.store(thread, Ordering::Relaxed);
+        let own = thread::stack();
+        for (at, bound) in of.stack.iter().zip([own.start, own.end]) {
+            at.store(bound, Ordering::Relaxed);
+        }
         let stack = SignalStack::install();
         let aim = Aim {
             signal,
@@ -409,6 +415,7 @@ fn target() -> Option<&'static AtomicPtr<Target>> {
         store: Store::new()?,
         is_used: AtomicBool::new(false),
         thread: AtomicI32::new(0),
+        stack: [AtomicU64::new(0), AtomicU64::new(0)],
         came: AtomicU64::new(0),
         periods: AtomicU32::new(0),
     });
@@ -571,12 +578,9 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     };
     // SAFETY: the slot belongs to this thread.
     let thread = unsafe { *slot() };
-    if thread.is_null() || thread == UNRECORDED {
-        return;
-    }
+    // One that is no location yet makes no calls.
     // SAFETY: states live as long as their threads.
-    let (active, stack) = unsafe { ((*thread).active, (*thread).stack()) };
-    if active != 0 {
+    if thread == UNRECORDED || !thread.is_null() && unsafe { (*thread).active } != 0 {
         return;
     }
     // SAFETY: the target's thread runs this.
@@ -595,8 +599,9 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         sample.periods = periods.max(1);
         sample.pythons = laggard_callpath::note_python(&mut sample.python);
         // Of another stack, such as a coroutine's, only this page is known to be there.
-        let end = match stack.contains(&sp) {
-            true => stack.end,
+        let [start, end] = [0, 1].map(|at: usize| (&(*target).stack)[at].load(Ordering::Relaxed));
+        let end = match (start..end).contains(&sp) {
+            true => end,
             false => (sp | 4095) + 1,
         };
         sample.length = STACK.min((end - sp) as usize);

@@ -1,5 +1,6 @@
 //! Waits among threads: records with a key.
 
+use laggard_callpath::{CallSite, Carried, PathId};
 use laggard_trace::{Extension, Record};
 
 use super::Stream;
@@ -50,6 +51,21 @@ impl Stream {
             guarded(|| self.define_paths());
         }
         self.codes.known.insert(address, path.0);
+        path.0
+    }
+
+    /// The path of a call of this location's thread, for another one's stream.
+    pub fn carried(&mut self, site: &CallSite) -> Carried {
+        let path = self.path(site);
+        self.tracer.carry(PathId(path))
+    }
+
+    /// The id of another thread's path.
+    pub fn take_over(&mut self, path: &Carried) -> u32 {
+        let path = self.tracer.take_over(path);
+        if self.tracer.has_new() {
+            guarded(|| self.define_paths());
+        }
         path.0
     }
 

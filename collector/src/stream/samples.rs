@@ -6,6 +6,7 @@ use laggard_trace::{Extension, MOMENT, Record};
 use super::Stream;
 use crate::log;
 use crate::sampling::{News, Sampler, Wanted};
+use crate::threads;
 
 /// The samples of a location.
 #[derive(Default)]
@@ -67,9 +68,12 @@ impl Stream {
     /// Begins to sample the calling thread, and says in the trace how.
     pub(super) fn begin_samples(&mut self, wanted: Wanted) {
         let hz = ("sample_hz", wanted.hz.to_string().into_bytes());
-        match Sampler::start(wanted) {
-            Ok(mut sampler) => {
-                self.stretches.news = sampler.clear();
+        // One since the thread began has samples of the stretch since then.
+        let since_birth = threads::sampler().map(|sampler| (sampler, News::none()));
+        let from_now = || Sampler::start(wanted).map(Sampler::cleared);
+        match since_birth.map_or_else(from_now, Ok) {
+            Ok((sampler, news)) => {
+                self.stretches.news = news;
                 let way = sampler.way().as_bytes().to_vec();
                 self.properties(&[hz, ("sampled_by", way)]);
                 let samples = self.samples.get_or_insert_with(Box::default);

@@ -23,6 +23,12 @@ fn is_admitted() -> bool {
     ADMITTED.fetch_update(set, fetch, one_more).is_ok()
 }
 
+/// Whether so many threads and one more may become locations.
+pub fn has_more_room(others: usize) -> bool {
+    let others = u32::try_from(others).unwrap_or(u32::MAX);
+    has_room(others.saturating_add(ADMITTED.load(Ordering::Relaxed)))
+}
+
 fn has_room(admitted: u32) -> bool {
     admitted.max(thread::locations()) < MOST_LOCATIONS
 }

@@ -1,7 +1,8 @@
-//! When threads began, and threads that nobody noticed when they end.
+//! When and where threads began, and threads that nobody noticed when they end.
 //!
-//! A thread is a location from its first call or wait on, and was there before. So threads begin here: the time is
-//! noted, and a thread that never became a location does so when it ends, if another one waits for that for a good
+//! A thread is a location from its first call or wait on, and was there before. So threads begin here: time and place
+//! are noted, and its sampler begins, if there are samples, which its location takes over. A thread that never
+//! became a location does so when it ends, if another one waits for that for a good
 //! part of its life. Of less, nobody knows which of the two waited for the other: threads may look at a variable
 //! until they are told to end.
 //!
@@ -11,29 +12,27 @@
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use super::{WANTED, is_recorded, locks, team};
+use laggard_callpath::{CallSite, Carried};
+
+use super::admission::{has_more_room, waiter};
+use super::left_out::is_left_out;
+use super::{Place, WANTED, is_recorded, locks, team};
+use crate::call::Call;
 use crate::clock;
 use crate::next::{Next, Target};
-use crate::stream::Birth;
-use crate::thread::{STATE, slot};
+use crate::run;
+use crate::sampling::Sampler;
+use crate::stream::{Birth, Stream};
+use crate::thread::{self, FIRST_CALL, STATE, slot, state};
 
+/// A function of the program that a thread runs: those of C11 return an `int`, in the same register.
 type Start = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
-type Create = unsafe extern "C-unwind" fn(
-    *mut libc::pthread_t,
-    *const libc::pthread_attr_t,
-    Start,
-    *mut c_void,
-) -> c_int;
 
-static NEXT: Next<Create> = Next::new("pthread_create\0");
-
-/// The real function.
-pub static TARGET: &Target = &NEXT.target;
-
-/// Under it each thread has the time of its begin, ticks.
+/// Under it each thread has its [`Begin`].
 static BORN: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
 /// A thread is noticed at its end if it was waited for during this part of its life.
@@ -81,13 +80,58 @@ fn is_waited_for(thread: u64, born: u64) -> bool {
     is_known && waited >= now.saturating_sub(born) / PART
 }
 
-/// What a new thread is to do.
+/// How a thread begins, and what it is to do.
 #[repr(C)]
 struct Begin {
     function: Start,
     argument: *mut c_void,
     /// Ticks.
     born: u64,
+    /// Where it is made.
+    origin: Origin,
+}
+
+/// Where a thread is made.
+#[derive(Clone, Default)]
+pub(super) enum Origin {
+    /// In a library whose threads are its own affair, or before the recording.
+    #[default]
+    Unknown,
+    /// At this address, by a thread that is no location.
+    Code(u64),
+    Path(Carried),
+}
+
+impl Origin {
+    /// At this call of the calling thread.
+    fn here(site: CallSite) -> Origin {
+        if is_left_out(site.ra) {
+            return Origin::Unknown;
+        }
+        let path = waiter(site, false).and_then(|waiter| {
+            let mut call = Call::over(waiter.thread, site, 0, (0, 0));
+            call.claim().then(|| {
+                let path = call.stream().carried(&site);
+                call.release();
+                path
+            })
+        });
+        path.map_or(Origin::Code(site.ra.wrapping_sub(1)), Origin::Path)
+    }
+
+    /// That of the calling thread.
+    pub(super) fn own() -> Origin {
+        begin().map_or(Origin::Unknown, |begin| begin.origin.clone())
+    }
+
+    /// As a place of records.
+    pub(super) fn place(&self, stream: &mut Stream) -> Place {
+        match self {
+            Origin::Path(path) => Place::Path(stream.take_over(path)),
+            Origin::Code(address) => Place::Code(*address),
+            Origin::Unknown => Place::Path(0),
+        }
+    }
 }
 
 /// The program's function and its argument: returned in two registers.
@@ -99,6 +143,7 @@ struct Goal {
 
 /// Recording begins.
 pub fn begins() {
+    BEGAN.store(clock::now(), Ordering::Relaxed);
     BORN.get_or_init(|| {
         let mut key = 0;
         // SAFETY: `key` is valid for writing.
@@ -127,43 +172,153 @@ pub fn birth() -> Option<Birth> {
 
 /// When the calling thread began, ticks.
 pub(super) fn born() -> Option<u64> {
-    // SAFETY: a valid key.
-    let born = unsafe { libc::pthread_getspecific(key()?) }.addr() as u64;
-    (born > 0).then_some(born)
+    begin().map(|begin| begin.born)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn pthread_create(
-    thread: *mut libc::pthread_t,
-    attributes: *const libc::pthread_attr_t,
-    function: Start,
-    argument: *mut c_void,
-) -> c_int {
-    unsafe extern "C-unwind" fn absent(
-        _: *mut libc::pthread_t,
-        _: *const libc::pthread_attr_t,
-        _: Start,
-        _: *mut c_void,
-    ) -> c_int {
-        libc::EAGAIN
+/// How the calling thread began.
+fn begin<'a>() -> Option<&'a Begin> {
+    // SAFETY: a valid key; what belongs to it is the thread's own, until it ends.
+    unsafe { libc::pthread_getspecific(key()?).cast::<Begin>().as_ref() }
+}
+
+/// Samplers of threads that are no locations yet, by thread.
+static SAMPLERS: Mutex<Vec<(libc::pthread_t, Sampler)>> = Mutex::new(Vec::new());
+
+fn samplers() -> MutexGuard<'static, Vec<(libc::pthread_t, Sampler)>> {
+    SAMPLERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Processor time that went into samplers so far, ns: each costs as much as many a thread.
+static SPENT: AtomicU64 = AtomicU64::new(0);
+
+/// It may be so much, ns, and this part of the time since the recording began.
+const SPENDABLE: u64 = 10_000_000;
+const SPENDABLE_PART: u64 = 100;
+
+/// When the recording began, ticks.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+
+/// Runs `f`, and counts what it takes.
+fn spending<T>(f: impl FnOnce() -> T) -> T {
+    let begin = clock::thread_ns();
+    let result = f();
+    let took = clock::thread_ns().saturating_sub(begin);
+    SPENT.fetch_add(took, Ordering::Relaxed);
+    result
+}
+
+/// Whether less was spent than may be.
+fn may_spend() -> bool {
+    let since = clock::now().saturating_sub(BEGAN.load(Ordering::Relaxed));
+    let spent = SPENT.load(Ordering::Relaxed).saturating_sub(SPENDABLE);
+    clock::ticks(Duration::from_nanos(spent)) <= since / SPENDABLE_PART
+}
+
+/// The calling thread is sampled from now on, if it may become a location.
+fn begins_samples() {
+    let settings = run::settings().filter(|settings| settings.records);
+    let Some(wanted) = settings.and_then(|settings| settings.sampling) else {
+        return;
+    };
+    // Who ends the recording has the lock of the locations first.
+    let others = samplers().len();
+    if !may_spend() || !has_more_room(others) {
+        return;
     }
-    let create = NEXT.get(absent);
-    if STATE.load(Ordering::Relaxed) & WANTED != WANTED || key().is_none() {
-        // SAFETY: passes the caller's arguments to the function it called.
-        return unsafe { create(thread, attributes, function, argument) };
+    let stack = thread::stack();
+    let here = (&raw const stack) as u64;
+    if stack.contains(&here) && here - stack.start < FIRST_CALL {
+        return;
     }
-    let begin = Box::into_raw(Box::new(Begin {
-        function,
-        argument,
-        born: clock::now(),
-    }));
-    // SAFETY: as above, with a function and an argument in place of the caller's that lead to these.
-    let failed = unsafe { create(thread, attributes, starts, begin.cast()) };
-    if failed != 0 {
-        // SAFETY: made above, and no thread has it.
-        drop(unsafe { Box::from_raw(begin) });
+    // If there can be none, its location says why.
+    let Ok(sampler) = spending(|| Sampler::start(wanted)) else {
+        return;
+    };
+    let mut samplers = samplers();
+    // Who ends the recording takes those that are there.
+    if STATE.load(Ordering::SeqCst) & state::RECORDING != 0 {
+        // SAFETY: takes no arguments.
+        samplers.push((unsafe { libc::pthread_self() }, sampler));
     }
-    failed
+}
+
+/// The sampler of the calling thread since it began, which is the caller's now.
+pub fn sampler() -> Option<Sampler> {
+    // SAFETY: takes no arguments.
+    let own = unsafe { libc::pthread_self() };
+    let mut samplers = samplers();
+    let at = samplers.iter().position(|(thread, _)| *thread == own)?;
+    Some(samplers.swap_remove(at).1)
+}
+
+/// The recording is over: threads that are no locations are not sampled any more.
+pub fn ends_samples() {
+    samplers().clear();
+}
+
+/// `thrd_error` of C11.
+const THREAD_ERROR: c_int = 2;
+
+/// Functions that make threads, with what stands in for one that the C library does not have.
+macro_rules! creates {
+    ($($name:ident ($($p:ident: $t:ty),*) or $absent:expr;)*) => {
+        /// The real functions.
+        pub static CREATES: &[&Target] = &[$(
+            {
+                type Real = unsafe extern "C-unwind" fn($($t,)* Start, *mut c_void) -> c_int;
+                static NEXT: Next<Real> = Next::new(concat!(stringify!($name), "\0"));
+
+                unsafe extern "C-unwind" fn absent($(_: $t,)* _: Start, _: *mut c_void) -> c_int {
+                    $absent
+                }
+
+                #[unsafe(no_mangle)]
+                unsafe extern "C-unwind" fn $name(
+                    $($p: $t,)*
+                    function: Start,
+                    argument: *mut c_void,
+                ) -> c_int {
+                    if STATE.load(Ordering::Relaxed) & WANTED == WANTED && key().is_some() {
+                        // SAFETY: the caller's arguments.
+                        return unsafe { noted($($p,)* function, argument) };
+                    }
+                    // SAFETY: passes the caller's arguments to the function it called.
+                    unsafe { NEXT.get(absent)($($p,)* function, argument) }
+                }
+
+                /// A function of its own, which the other one jumps to: that one needs no frame.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn noted(
+                    $($p: $t,)*
+                    function: Start,
+                    argument: *mut c_void,
+                ) -> c_int {
+                    let site = laggard_callpath::call_site!();
+                    let origin = locks::kept(|| Origin::here(site)).unwrap_or(Origin::Unknown);
+                    let begin = Box::into_raw(Box::new(Begin {
+                        function,
+                        argument,
+                        born: clock::now(),
+                        origin,
+                    }));
+                    // SAFETY: as above, with a function and an argument in place of the caller's that lead to these.
+                    let failed = unsafe { NEXT.get(absent)($($p,)* starts, begin.cast()) };
+                    if failed != 0 {
+                        // SAFETY: made above, and no thread has it.
+                        drop(unsafe { Box::from_raw(begin) });
+                    }
+                    failed
+                }
+                &NEXT.target
+            },
+        )*];
+    };
+}
+
+creates! {
+    pthread_create (thread: *mut libc::pthread_t, attributes: *const libc::pthread_attr_t) or libc::EAGAIN;
+    // It makes threads by a function that nobody else can call.
+    thrd_create (thread: *mut libc::pthread_t) or THREAD_ERROR;
 }
 
 /// Where a thread starts: goes on at the program's function.
@@ -192,32 +347,51 @@ extern "C-unwind" fn starts(begin: *mut c_void) -> *mut c_void {
 
 /// The calling thread begins.
 extern "C" fn note(begin: *mut Begin) -> Goal {
-    // SAFETY: made by `pthread_create` for this thread alone.
-    let begin = unsafe { Box::from_raw(begin) };
-    if let Some(key) = key() {
-        // SAFETY: a valid key; what belongs to it is no pointer.
-        unsafe { libc::pthread_setspecific(key, ptr::without_provenance(begin.born as usize)) };
+    // SAFETY: made by the one that creates the thread, for this thread alone.
+    let (goal, is_sampled) = unsafe {
+        let goal = Goal {
+            function: (*begin).function,
+            argument: (*begin).argument,
+        };
+        (goal, !matches!((*begin).origin, Origin::Unknown))
+    };
+    let is_kept = key().is_some_and(|key| {
+        // SAFETY: a valid key, and what belongs to it.
+        unsafe { libc::pthread_setspecific(key, begin.cast()) == 0 }
+    });
+    if !is_kept {
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(begin) });
+    } else if is_sampled && is_recorded() {
+        locks::kept(begins_samples);
     }
-    Goal {
-        function: begin.function,
-        argument: begin.argument,
-    }
+    goal
 }
 
-/// The calling thread ends, which began then.
-unsafe extern "C" fn ends(born: *mut c_void) {
+/// The calling thread ends, which began so.
+unsafe extern "C" fn ends(begin: *mut c_void) {
     let site = laggard_callpath::call_site!();
+    // SAFETY: `note` keeps it for this thread alone.
+    let begin: Box<Begin> = unsafe { Box::from_raw(begin.cast()) };
+    // A child of the process leaves all as it is: others may have had the lock.
+    if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 {
+        return;
+    }
     // SAFETY: the slot belongs to this thread.
     let is_known = unsafe { !(*slot()).is_null() };
     // SAFETY: takes no arguments.
     let own = unsafe { libc::pthread_self() };
-    let is_noticed = || is_recorded() && is_waited_for(own, born.addr() as u64);
-    let Some(key) = key().filter(|_| !is_known && is_noticed()) else {
-        return;
-    };
-    // SAFETY: a valid key, without a value again in the end.
-    unsafe { libc::pthread_setspecific(key, born) };
-    locks::becomes_location(site);
-    // SAFETY: as above.
-    unsafe { libc::pthread_setspecific(key, ptr::null()) };
+    let is_noticed = || is_recorded() && is_waited_for(own, begin.born);
+    if let Some(key) = key().filter(|_| !is_known && is_noticed()) {
+        // SAFETY: a valid key, without a value again in the end.
+        unsafe { libc::pthread_setspecific(key, (&raw const *begin).cast()) };
+        locks::becomes_location(site);
+        // SAFETY: as above.
+        unsafe { libc::pthread_setspecific(key, ptr::null()) };
+    }
+    locks::kept(|| {
+        if let Some(sampler) = sampler() {
+            spending(|| drop(sampler));
+        }
+    });
 }

@@ -237,7 +237,7 @@ pub fn gives_back(site: CallSite, key: u64) {
 }
 
 /// Runs `f` and leaves `errno` as it is. Meanwhile the thread is not cancelled.
-fn kept<T>(f: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn kept<T>(f: impl FnOnce() -> T) -> Option<T> {
     // SAFETY: the calling thread's own errno and setting.
     unsafe {
         let errno = libc::__errno_location();

@@ -31,14 +31,14 @@ use crate::clock;
 use crate::signature::Raw;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
-pub use births::birth;
+pub use births::{birth, ends_samples, sampler};
 pub use team::{Membership, ends};
 
 /// Runs when this library is loaded.
 pub fn loaded() {
     locks::loaded();
     signals::loaded();
-    crate::next::fill([births::TARGET].into_iter());
+    crate::next::fill(births::CREATES.iter().copied());
 }
 
 /// Recording begins.

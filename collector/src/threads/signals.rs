@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use laggard_trace::calls::number;
 
 use super::locks::{self, ENDED_BY_NOBODY, Wait};
-use super::{Place, What, births, is_recorded};
+use super::{Membership, Place, What, births, is_recorded};
 use crate::clock;
 use crate::next::{Next, Target};
 use crate::stream::Stream;
@@ -297,13 +297,13 @@ mod futex {
 }
 
 /// The calling thread, a location, ends: a record if another one waits for that.
-pub fn ends(stream: &mut Stream) {
+pub fn ends(stream: &mut Stream, membership: &Membership) {
     // SAFETY: takes no arguments.
     let key = unsafe { libc::pthread_self() };
     if locks::is_awaited(key) {
         let what = What {
             number: number::pthread_exit,
-            place: Place::Path(0),
+            place: membership.origin.place(stream),
             parameter: 0,
             key,
         };

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use laggard_callpath::CallSite;
 use laggard_trace::calls::number;
 
-use super::births::born;
+use super::births::{Origin, born};
 use super::gomp::{Part, runtime};
 use super::left_out::is_own;
 use super::{MISSED, Place, Waiter, What, is_paused, ompt, signals};
@@ -147,9 +147,19 @@ pub struct Membership {
     pub(super) held: [u64; 4],
     /// The lock that it wanted last, and where that call returns to, where the runtime tells of them.
     pub(super) wanted: (u64, u64),
+    /// Where it was made.
+    pub(super) origin: Origin,
 }
 
 impl Membership {
+    /// That of the calling thread, which becomes a location.
+    pub fn own() -> Membership {
+        Membership {
+            origin: Origin::own(),
+            ..Membership::default()
+        }
+    }
+
     /// Whether it is in a team of several, or executes tasks of one at the end of a region.
     pub(super) fn is_in_team(&self) -> bool {
         self.team.size > 1 || self.done.is_some()
@@ -291,7 +301,7 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
         wait.goes_on(stream, now);
     }
     if until.is_none() {
-        signals::ends(stream);
+        signals::ends(stream, membership);
     }
 }
 

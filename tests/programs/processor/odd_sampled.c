@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -114,6 +115,58 @@ static void child_works(void)
 {
     work(30);
     _exit(sum > 0 ? 7 : 8);
+}
+
+static void *fork_alone(void *unused)
+{
+    work(5);
+    in_child(child_works);
+    return unused;
+}
+
+/* Calls nothing: computes, or does so until it is cancelled. */
+static void *compute_alone(void *to)
+{
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    return compute(to);
+}
+
+/* Threads that call nothing are sampled from when they begin: many that are short, some that are cancelled, have the
+ * smallest stack, fork, or are there when recording ends. */
+static void start_alone(void)
+{
+    pthread_t thread, last;
+    pthread_attr_t small;
+    void *result;
+    for (int n = 0; n < 2000; n++) {
+        pthread_create(&thread, NULL, compute_alone, NULL);
+        if (n % 3 == 0)
+            pthread_detach(thread);
+        else
+            pthread_join(thread, NULL);
+    }
+    for (int n = 0; n < 20; n++) {
+        pthread_create(&thread, NULL, compute_alone, &rank);
+        work(3);
+        pthread_cancel(thread);
+        pthread_join(thread, &result);
+        if (result != PTHREAD_CANCELED)
+            printf("%d: not cancelled\n", rank);
+    }
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN);
+    for (int n = 0; n < 20; n++) {
+        if (pthread_create(&thread, &small, compute, NULL) == 0)
+            pthread_join(thread, NULL);
+    }
+    pthread_create(&thread, NULL, fork_alone, NULL);
+    pthread_join(thread, NULL);
+    pthread_create(&last, NULL, compute_alone, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    work(30);
+    pthread_cancel(last);
+    pthread_join(last, NULL);
 }
 
 static void child_executes(void)
@@ -312,6 +365,10 @@ int main(int argc, char **argv)
             for (int at = 0; at < 5; at++)
                 pthread_join(threads[at], NULL);
         }
+    } else if (strcmp(what, "alone") == 0) {
+        start_alone();
+        printf("%d: done\n", rank);
+        return 0;
     } else if (strcmp(what, "unload") == 0) {
         for (int n = 0; n < 50; n++) {
             void *library = dlopen(argv[2], RTLD_NOW);

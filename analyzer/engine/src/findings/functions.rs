@@ -7,6 +7,7 @@ use anyhow::Result;
 use laggard_comm::{Job, from_head, merge_up};
 use laggard_trace::Location;
 
+use crate::basics::ends::NONE;
 use crate::basics::intern::{PathKey, no_path, path_key};
 use crate::findings::imbalance::{self, Computed};
 use crate::findings::places::{self, Places};
@@ -14,6 +15,7 @@ use crate::judge::profile::{Profiled, Who};
 use crate::replay::rank::Rank;
 use crate::roots::activities::{Site, site};
 use crate::roots::functions::Functions;
+
 use crate::stream::thread::Thread;
 use crate::symbols::Symbols;
 
@@ -85,7 +87,11 @@ pub fn add(to: &mut InFunctions, (rank, thread): (u32, &Thread<'_>), functions: 
         let off = thread
             .stream
             .length_ns(thread.counted.off_work_after(before));
-        let computed = u128::from(computed.saturating_sub(off.max(0) as u64));
+        let computed = match before {
+            // Of the work since a thread began samples alone tell.
+            NONE => all,
+            _ => u128::from(computed.saturating_sub(off.max(0) as u64)),
+        };
         for (function, time) in times {
             let time = u128::from(time) * computed.min(all) / all.max(1);
             let threads = to.entry((site(thread, before), function)).or_default();
