@@ -381,6 +381,25 @@ fn threads_of_other_languages_are_seen() {
     });
 }
 
+/// C11's calls have their own names.
+#[test]
+fn threads_of_c11_are_seen() {
+    let source = "threads/c11.c";
+    until_right("C11", |_| {
+        let run = Run::of("c11.c", 1, "1");
+        for (pattern, operation, let_go_on) in [
+            ("wait_on_mutex", "mtx_lock", "unlock"),
+            ("wait_on_signal", "cnd_wait", "signal"),
+            ("wait_for_thread", "thrd_join", "create"),
+        ] {
+            let found = run.finding(pattern);
+            check(found["operation"] == operation, found)?;
+            run.is_due_to_each(pattern, mark(source, let_go_on), &[DELAY; ROUNDS as usize])?;
+        }
+        Ok(())
+    });
+}
+
 /// An archive of a recording tells of threads what the recording does.
 #[test]
 fn archives_have_waits_among_threads() {

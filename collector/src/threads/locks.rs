@@ -227,12 +227,16 @@ pub fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64
     });
 }
 
-/// A mutex is given back while the calling thread waits for something else.
+/// A mutex is given back while the calling thread waits for something else, in a call with this number.
 #[inline(always)]
-pub fn gives_back(site: CallSite, key: u64) {
+pub fn gives_back(site: CallSite, wait: u16, key: u64) {
     if is_awaited(key) {
         let (place, now) = (Place::here(site), clock::now());
-        gave_back(site, place, number::pthread_mutex_unlock, key, now);
+        let number = match wait {
+            number::cnd_wait => number::mtx_unlock,
+            _ => number::pthread_mutex_unlock,
+        };
+        gave_back(site, place, number, key, now);
     }
 }
 
@@ -350,8 +354,8 @@ locks! {
     pthread_mutex_timedlock pthread_mutex_lock (until: Until) (Mutex::is_held, Mutex::is_own);
     pthread_mutex_clocklock pthread_mutex_lock (clock: c_int, until: Until)
         (Mutex::is_held, Mutex::is_own);
-    mtx_lock pthread_mutex_lock () (Mutex::is_held, Mutex::is_own);
-    mtx_timedlock pthread_mutex_lock (until: Until) (Mutex::is_held, Mutex::is_own);
+    mtx_lock mtx_lock () (Mutex::is_held, Mutex::is_own);
+    mtx_timedlock mtx_lock (until: Until) (Mutex::is_held, Mutex::is_own);
     pthread_rwlock_rdlock pthread_rwlock_rdlock () (words::is_written, words::is_never_own);
     pthread_rwlock_timedrdlock pthread_rwlock_rdlock (until: Until)
         (words::is_written, words::is_never_own);
@@ -367,7 +371,7 @@ locks! {
 
 unlocks! {
     pthread_mutex_unlock pthread_mutex_unlock;
-    mtx_unlock pthread_mutex_unlock;
+    mtx_unlock mtx_unlock;
     pthread_rwlock_unlock pthread_rwlock_unlock;
     pthread_spin_unlock pthread_spin_unlock;
 }

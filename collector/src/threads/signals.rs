@@ -56,19 +56,20 @@ macro_rules! waits {
                     let next = NEXT.get(absent!($($p: $t),*));
                     let mutex: Option<*mut c_void> = $gives;
                     if let Some(mutex) = mutex {
-                        locks::gives_back(site, mutex.addr() as u64);
+                        locks::gives_back(site, number::$number, mutex.addr() as u64);
                     }
                     let size: u32 = $size;
                     let what = (number::$number, $key);
                     let wait = Wait::begin(site, Place::here(site), what, size > 0);
-                    if wait.is_some() && what.0 == number::pthread_join {
+                    let is_join = matches!(what.0, number::pthread_join | number::thrd_join);
+                    if wait.is_some() && is_join {
                         births::joins(what.1);
                     }
                     // SAFETY: as above.
                     let result = unsafe { next($($p),*) };
                     if let Some(wait) = wait {
                         let is_over = has_timed_out(result);
-                        if is_over && what.0 == number::pthread_join {
+                        if is_over && is_join {
                             births::joins_no_more(what.1);
                         }
                         wait.end(if is_over { ENDED_BY_NOBODY } else { size.into() });
@@ -148,9 +149,9 @@ waits! {
     pthread_cond_clockwait pthread_cond_wait
         (condition: *mut c_void, mutex: *mut c_void, clock: c_int, until: *const c_void)
         for condition.addr() as u64, gives Some(mutex), if true, of 0;
-    cnd_wait pthread_cond_wait (condition: *mut c_void, mutex: *mut c_void)
+    cnd_wait cnd_wait (condition: *mut c_void, mutex: *mut c_void)
         for condition.addr() as u64, gives Some(mutex), if true, of 0;
-    cnd_timedwait pthread_cond_wait
+    cnd_timedwait cnd_wait
         (condition: *mut c_void, mutex: *mut c_void, until: *const c_void)
         for condition.addr() as u64, gives Some(mutex), if true, of 0;
     // The first word is the value.
@@ -172,15 +173,15 @@ waits! {
     pthread_clockjoin_np pthread_join
         (thread: libc::pthread_t, result: *mut *mut c_void, clock: c_int, until: *const c_void)
         for thread, gives None, if true, of 0;
-    thrd_join pthread_join (thread: libc::pthread_t, result: *mut c_int)
+    thrd_join thrd_join (thread: libc::pthread_t, result: *mut c_int)
         for thread, gives None, if true, of 0;
 }
 
 signals! {
     pthread_cond_signal pthread_cond_signal;
     pthread_cond_broadcast pthread_cond_signal;
-    cnd_signal pthread_cond_signal;
-    cnd_broadcast pthread_cond_signal;
+    cnd_signal cnd_signal;
+    cnd_broadcast cnd_signal;
     sem_post sem_post;
 }
 

@@ -114,6 +114,7 @@ pub fn locks(call: u16) -> bool {
         omp_set_lock,
         omp_set_nest_lock,
         pthread_mutex_lock,
+        mtx_lock,
         pthread_spin_lock,
         pthread_rwlock_rdlock,
         pthread_rwlock_wrlock,
@@ -129,6 +130,7 @@ pub fn unlocks(call: u16) -> bool {
         omp_unset_lock,
         omp_unset_nest_lock,
         pthread_mutex_unlock,
+        mtx_unlock,
         pthread_spin_unlock,
         pthread_rwlock_unlock,
     ]

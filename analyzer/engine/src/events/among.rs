@@ -69,7 +69,10 @@ impl Among {
                 threads: Some(parameter as u32),
                 ..about
             },
-            number::pthread_cond_wait | number::sem_wait | number::futex_wait => Among {
+            number::pthread_cond_wait
+            | number::cnd_wait
+            | number::sem_wait
+            | number::futex_wait => Among {
                 timed_out: parameter == 1,
                 ..about
             },

@@ -91,6 +91,7 @@ impl Among {
             | number::omp_set_nest_lock
             | number::omp_ordered
             | number::pthread_mutex_lock
+            | number::mtx_lock
             | number::pthread_rwlock_rdlock
             | number::pthread_rwlock_wrlock
             | number::pthread_spin_lock => Among::Locks,
@@ -99,15 +100,19 @@ impl Among {
             | number::omp_unset_nest_lock
             | number::omp_ordered_end
             | number::pthread_mutex_unlock
+            | number::mtx_unlock
             | number::pthread_rwlock_unlock
             | number::pthread_spin_unlock => Among::Unlocks,
             number::pthread_cond_wait
+            | number::cnd_wait
             | number::sem_wait
             | number::futex_wait
             | number::pthread_join
+            | number::thrd_join
             | number::omp_taskwait
             | number::omp_taskgroup_end => Among::Awaits,
             number::pthread_cond_signal
+            | number::cnd_signal
             | number::sem_post
             | number::futex_wake
             | number::pthread_exit

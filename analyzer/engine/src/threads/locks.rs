@@ -84,11 +84,12 @@ impl Locks {
                 let pattern = match open.operation {
                     number::omp_critical => PatternId::WaitAtCritical,
                     number::omp_ordered => PatternId::WaitAtOrdered,
-                    number::pthread_join => PatternId::WaitForThread,
+                    number::pthread_join | number::thrd_join => PatternId::WaitForThread,
                     number::omp_taskwait | number::omp_taskgroup_end => PatternId::WaitForTasks,
-                    number::pthread_cond_wait | number::sem_wait | number::futex_wait => {
-                        PatternId::WaitOnSignal
-                    }
+                    number::pthread_cond_wait
+                    | number::cnd_wait
+                    | number::sem_wait
+                    | number::futex_wait => PatternId::WaitOnSignal,
                     _ => PatternId::WaitOnMutex,
                 };
                 if matches!(pattern, PatternId::WaitOnSignal | PatternId::WaitForTasks) {

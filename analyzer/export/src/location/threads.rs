@@ -27,7 +27,10 @@ pub(super) fn paradigm_of_lock(call: u16) -> Option<u8> {
         | number::omp_unset_lock
         | number::omp_set_nest_lock
         | number::omp_unset_nest_lock => Some(PARADIGM_OPENMP),
-        number::pthread_mutex_lock | number::pthread_mutex_unlock => Some(PARADIGM_PTHREAD),
+        number::pthread_mutex_lock
+        | number::pthread_mutex_unlock
+        | number::mtx_lock
+        | number::mtx_unlock => Some(PARADIGM_PTHREAD),
         _ => None,
     }
 }
@@ -59,7 +62,8 @@ impl Writer<'_> {
             number::omp_critical
             | number::omp_set_lock
             | number::omp_set_nest_lock
-            | number::pthread_mutex_lock => Event::Acquire(paradigm, lock, UNDEFINED),
+            | number::pthread_mutex_lock
+            | number::mtx_lock => Event::Acquire(paradigm, lock, UNDEFINED),
             _ => Event::Release(paradigm, lock, UNDEFINED),
         };
         self.put(time, &event)

@@ -47,6 +47,11 @@ macro_rules! thread_calls {
             933 pthread_spin_unlock Threads Single;
             934 futex_wait Threads Single;
             935 futex_wake Threads Single;
+            936 mtx_lock Threads Single;
+            937 mtx_unlock Threads Single;
+            938 cnd_wait Threads Single;
+            939 cnd_signal Threads Single;
+            940 thrd_join Threads Single;
         }
     };
 }
