@@ -1,12 +1,13 @@
 //! Threads of a rank that wait for each other: programs with known waits, and odd ones.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use laggard_tests::attempts::until_right;
 use laggard_tests::process;
-use laggard_tests::product::{Bench, TIMEOUT};
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT};
 use laggard_tests::recorded::{check, mark, near};
 use laggard_tests::report::Report;
 use laggard_tests::round_trip;
@@ -397,6 +398,28 @@ fn threads_of_c11_are_seen() {
             run.is_due_to_each(pattern, mark(source, let_go_on), &[DELAY; ROUNDS as usize])?;
         }
         Ok(())
+    });
+}
+
+/// Threads that the program starts and that compute at the same time share processors; those that sleep do not.
+#[test]
+fn threads_that_compute_at_the_same_time_are_a_crowd() {
+    until_right("a crowd", |_| {
+        let bench = Bench::sharing("threads-computing");
+        let program = bench.compile("threads/computing.c", &["-pthread"], &[]);
+        let crowd = |what: &str| {
+            let words = [program.as_os_str(), OsStr::new(what)];
+            let run = bench.traced(1, &words, "trace").env(PROCESSOR_TIME, "1");
+            run.run().expect_orderly().expect_success();
+            let trace = bench.path("trace");
+            let report: Value = serde_json::from_str(&bench.analyze_all(&trace)).expect("JSON");
+            fs::remove_dir_all(trace).expect("the trace goes");
+            report["run"]["crowd"].clone()
+        };
+        let found = crowd("compute");
+        check(found["threads"] == 2 && found["cores"] == 1, &found)?;
+        let found = crowd("asleep");
+        check(found.is_null(), &found)
     });
 }
 

@@ -144,6 +144,14 @@ impl Stream {
         }
     }
 
+    /// Tells how long the thread waited for a processor.
+    pub(super) fn define_delay(&mut self) {
+        let delay = self.stretches.delay_ns();
+        if delay > 0 {
+            self.properties(&[("delay_ns", delay.to_string().into_bytes())]);
+        }
+    }
+
     /// The id of a signature that describes the end of a receive.
     pub fn outcome(&mut self, raw: &Raw) -> u32 {
         match self.find_or_make(raw) {

@@ -43,6 +43,7 @@ use samples::Samples;
 use so_far::SoFar;
 use steered::Steered;
 use stretches::Stretches;
+pub use stretches::delay_ns;
 
 /// Settings that the files of all locations share.
 #[derive(Clone, Debug)]
@@ -633,6 +634,7 @@ impl Stream {
         self.flush_polling(None);
         self.write_changes(polled, clock::now());
         let processor_ns = self.stretches.processor_ns();
+        self.define_delay();
         self.stop_samples();
         self.end_counters();
         let profile = self.signatures.profile.entries();

@@ -62,7 +62,7 @@ impl Used {
 
 /// How long the calling thread has waited for a processor so far, ns, as the scheduler counts;
 /// `None` where it does not tell.
-fn delay_ns() -> Option<u64> {
+pub fn delay_ns() -> Option<u64> {
     let mut text = [0u8; 96];
     let path = c"/proc/thread-self/schedstat".as_ptr();
     // The functions of the C library would be points of cancellation. `errno` is the program's.
@@ -108,8 +108,9 @@ pub struct Stretches {
     used: Used,
     /// Off the processor since `delay` was read.
     off: u64,
-    /// How long the thread had waited for a processor, ns.
+    /// How long the thread had waited for a processor, ns: now, and at the begin.
     delay: Option<u64>,
+    first_delay: u64,
     /// After so much off the processor it is read again.
     delayed: u64,
     /// What no record tells yet.
@@ -159,6 +160,7 @@ impl Stretches {
             used: Used::default(),
             off: 0,
             delay: delay_ns(),
+            first_delay: 0,
             delayed: clock::ticks(DELAYED),
             beside: Beside::default(),
             inside: Default::default(),
@@ -204,6 +206,7 @@ impl Stretches {
             stretches.delay = stretches.delay.map(|_| 0);
             (stretches.read, stretches.left) = (born, born);
         }
+        stretches.first_delay = stretches.delay.unwrap_or(0);
         if told {
             let begin = stretches.used.processor;
             stretches.own = clock::of_this_thread().map(|clock| (clock, begin));
@@ -417,6 +420,15 @@ impl Stretches {
             self.pending = 1;
         }
         told
+    }
+
+    /// How long the thread has waited for a processor since the begin, ns, but for what was short since the last
+    /// reading; 0 if it is not known.
+    pub fn delay_ns(&self) -> u64 {
+        let delay = self
+            .delay
+            .map(|delay| delay.saturating_sub(self.first_delay));
+        delay.filter(|_| self.tells).unwrap_or(0)
     }
 
     /// Time of the thread on its processor since the begin, ns; 0 if it is not known.

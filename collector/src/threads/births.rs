@@ -4,7 +4,7 @@
 //! are noted, and its sampler begins, if there are samples, which its location takes over. A thread that never
 //! became a location does so when it ends, if another one waits for that for a good
 //! part of its life. Of less, nobody knows which of the two waited for the other: threads may look at a variable
-//! until they are told to end.
+//! until they are told to end. So one that computed becomes a location, too, for whose end nobody waits.
 //!
 //! *Constraints.* The program's function gets the stack as if it had been called by the system: no frame
 //! stays on it.
@@ -26,7 +26,7 @@ use crate::clock;
 use crate::next::{Next, Target};
 use crate::run;
 use crate::sampling::Sampler;
-use crate::stream::{Birth, Stream};
+use crate::stream::{Birth, Stream, delay_ns};
 use crate::thread::{self, FIRST_CALL, STATE, slot, state};
 
 /// A function of the program that a thread runs: those of C11 return an `int`, in the same register.
@@ -78,6 +78,17 @@ fn is_waited_for(thread: u64, born: u64) -> bool {
     let (since, now) = (joining.since.load(Ordering::Acquire), clock::now());
     let waited = now.saturating_sub(since.max(born));
     is_known && waited >= now.saturating_sub(born) / PART
+}
+
+/// A thread that nobody waits for is noticed at its end if it wanted a processor for half of its life, and had one for
+/// so long, ns.
+const COMPUTED: u64 = 10_000_000;
+
+/// Whether the calling thread computed, which began then.
+fn has_computed(born: u64) -> bool {
+    let (had, life) = (clock::thread_ns(), clock::now().saturating_sub(born));
+    let wanted = || Duration::from_nanos(had.saturating_add(delay_ns().unwrap_or(0)));
+    had >= COMPUTED && clock::ticks(wanted()) >= life / 2
 }
 
 /// How a thread begins, and what it is to do.
@@ -381,11 +392,12 @@ unsafe extern "C" fn ends(begin: *mut c_void) {
     let is_known = unsafe { !(*slot()).is_null() };
     // SAFETY: takes no arguments.
     let own = unsafe { libc::pthread_self() };
-    let is_noticed = || is_recorded() && is_waited_for(own, begin.born);
+    let is_awaited = is_waited_for(own, begin.born);
+    let is_noticed = || is_recorded() && (is_awaited || has_computed(begin.born));
     if let Some(key) = key().filter(|_| !is_known && is_noticed()) {
         // SAFETY: a valid key, without a value again in the end.
         unsafe { libc::pthread_setspecific(key, (&raw const *begin).cast()) };
-        locks::becomes_location(site);
+        locks::becomes_location(site, is_awaited);
         // SAFETY: as above.
         unsafe { libc::pthread_setspecific(key, ptr::null()) };
     }

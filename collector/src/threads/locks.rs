@@ -89,9 +89,13 @@ static AWAITED: Counts = Counts::new();
 /// How many hold a critical section, or a lock of a runtime that tells of itself.
 static HELD: Counts = Counts::new();
 
-/// The calling thread becomes a location, if that is safe: another one waits for it.
-pub fn becomes_location(site: CallSite) {
-    kept(|| waiter(site, true));
+/// The calling thread becomes a location, if that is safe. It is about to end, and that may be awaited.
+pub fn becomes_location(site: CallSite, is_awaited: bool) {
+    kept(|| {
+        if let Some(waiter) = waiter(site, true) {
+            waiter.membership().ends_alone = !is_awaited;
+        }
+    });
 }
 
 /// A wait for another thread.

@@ -297,11 +297,14 @@ mod futex {
     }
 }
 
-/// The calling thread, a location, ends: a record if another one waits for that.
+/// The calling thread, a location, ends: a record if another one waits for that, or if it is its only one.
 pub fn ends(stream: &mut Stream, membership: &Membership) {
-    // SAFETY: takes no arguments.
-    let key = unsafe { libc::pthread_self() };
-    if locks::is_awaited(key) {
+    let key = match membership.ends_alone {
+        true => 0,
+        // SAFETY: takes no arguments.
+        false => unsafe { libc::pthread_self() },
+    };
+    if membership.ends_alone || locks::is_awaited(key) {
         let what = What {
             number: number::pthread_exit,
             place: membership.origin.place(stream),

@@ -149,6 +149,8 @@ pub struct Membership {
     pub(super) wanted: (u64, u64),
     /// Where it was made.
     pub(super) origin: Origin,
+    /// Whether nobody waits for its end.
+    pub(super) ends_alone: bool,
 }
 
 impl Membership {

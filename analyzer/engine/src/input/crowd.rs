@@ -1,4 +1,5 @@
-//! The processors that ranks may use, and hosts with more ranks, and threads of OpenMP teams, than processors.
+//! The processors that ranks may use, and hosts with more ranks, threads of OpenMP teams, and threads of the program
+//! that compute, than processors.
 //! There, much of the waiting is for a processor, not for another rank.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Room {
     ranks: u32,
-    /// Their first threads, and further ones of OpenMP teams. Others may have nothing to do.
+    /// Their first threads, further ones of OpenMP teams, and those that compute at the same time. Others may have
+    /// nothing to do.
     threads: u32,
     /// Lists of processors as recorded, each once; empty if unknown.
     affinities: BTreeSet<String>,
@@ -110,15 +112,105 @@ fn is_in_teams(signature: &Signature) -> bool {
     (number::omp_parallel..=number::omp_sections_end).contains(&signature.operation)
 }
 
+/// The life of a thread.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    /// Its begin and end, ns of the location's clock.
+    times: (u64, u64),
+    /// How long it was on a processor, and waited for one that others had, ns.
+    had: u64,
+    lacked: u64,
+}
+
+impl Life {
+    /// `None` if that is not known.
+    fn of(location: &Location) -> Option<Life> {
+        let end = location.end.filter(|end| end.processor_ns > 0)?;
+        let number = |key| {
+            location
+                .definitions
+                .properties(key)
+                .into_iter()
+                .next()?
+                .parse()
+                .ok()
+        };
+        let born = number("born_ticks").unwrap_or(location.header.start_ticks);
+        let ns = |ticks: u64| {
+            let ns =
+                u128::from(ticks) * 1_000_000_000 / u128::from(location.header.ticks_per_s.max(1));
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        };
+        Some(Life {
+            times: (ns(born), ns(end.end_ticks)),
+            had: end.processor_ns,
+            lacked: number("delay_ns").unwrap_or(0),
+        })
+    }
+
+    fn length(&self) -> u64 {
+        self.times.1.saturating_sub(self.times.0)
+    }
+
+    fn wanted(&self) -> u64 {
+        self.had.saturating_add(self.lacked)
+    }
+
+    /// Whether it was on a processor, or waited for one, for half of its life.
+    fn computes(&self) -> bool {
+        self.wanted() >= self.length() / 2
+    }
+}
+
+/// Threads that compute lack processors if they waited for one during this part of that time, and of the first
+/// thread's life.
+const LACKING: u64 = 20;
+const NOTABLE: u64 = 100;
+
+/// How many threads of a rank compute at the same time, beside OpenMP teams; 1 if they have the processors for
+/// that. The first thread may sleep meanwhile.
+fn computing(first: Option<Life>, further: &[Life]) -> u32 {
+    let all: Vec<&Life> = further.iter().filter(|life| life.computes()).collect();
+    let sum = |of: fn(&Life) -> u64| {
+        all.iter()
+            .fold(0, |sum: u64, life| sum.saturating_add(of(life)))
+    };
+    let (had, lacked) = (sum(|life| life.had), sum(|life| life.lacked));
+    let life = first.map_or(0, |first| first.length());
+    if lacked < had.saturating_add(lacked) / LACKING || lacked < life / NOTABLE {
+        return 1;
+    }
+    let mut changes: Vec<(u64, i64)> = Vec::new();
+    for life in &all {
+        changes.extend([(life.times.0, 1), (life.times.1, -1)]);
+    }
+    // Who ends makes room for who begins then.
+    changes.sort_unstable();
+    let (mut now, mut most, mut since, mut together) = (0, 0, 0, 0);
+    for (time, change) in changes {
+        together += if now > 0 { time - since } else { 0 };
+        since = time;
+        now += change;
+        most = most.max(now);
+    }
+    // What the first thread cannot have done before and after them.
+    let meanwhile = first.map_or(0, |first| {
+        first.wanted().saturating_sub(life.saturating_sub(together))
+    });
+    let own = i64::from(together > 0 && meanwhile >= together / 2);
+    (most + own).max(1) as u32
+}
+
 /// Rooms of the ranks of these locations, by host; one agent holds a rank.
 pub fn rooms(locations: &[Location]) -> BTreeMap<u64, Room> {
     let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
     let ranks = locations.chunk_by(|a, b| a.header.rank == b.header.rank);
     for (location, further) in ranks.filter_map(<[Location]>::split_first) {
-        let teams = further.iter().filter(|thread| {
+        let (teams, others): (Vec<&Location>, Vec<_>) = further.iter().partition(|thread| {
             let signatures = thread.definitions.signatures();
             signatures.iter().any(is_in_teams)
         });
+        let others: Vec<Life> = others.into_iter().filter_map(Life::of).collect();
         let property = |key| location.definitions.properties(key).into_iter().next();
         let quota = property("processor_quota").and_then(|quota| quota.parse().ok());
         let affinity = property("affinity").filter(|list| !list.is_empty());
@@ -127,7 +219,7 @@ pub fn rooms(locations: &[Location]) -> BTreeMap<u64, Room> {
             .or_default()
             .merge(&Room {
                 ranks: 1,
-                threads: 1 + teams.count() as u32,
+                threads: teams.len() as u32 + computing(Life::of(location), &others),
                 affinities: affinity.into_iter().collect(),
                 quota,
             });
@@ -170,6 +262,29 @@ mod tests {
             ..room(2, &["0-1"], None)
         };
         assert_eq!(of(&[team]), Some((2, 2, 1)));
+    }
+
+    #[test]
+    fn threads_that_lack_processors_at_the_same_time_count() {
+        let life = |times, had, lacked| Life { times, had, lacked };
+        let first = |had| Some(life((0, 1000), had, 0));
+        let of = |first, further: &[Life]| computing(first, further);
+        let two = [life((0, 400), 180, 200), life((100, 500), 190, 200)];
+        // The first thread waits for their end, or computes, too.
+        assert_eq!(of(first(100), &two), 2);
+        assert_eq!(of(first(900), &two), 3);
+        // It computes before them.
+        assert_eq!(of(first(500), &two), 2);
+        assert_eq!(of(first(100), &[]), 1);
+        // Near misses: each has a processor; they sleep; they follow each other; it is little.
+        let have = two.map(|of| life(of.times, 380, 10));
+        assert_eq!(of(first(900), &have), 1);
+        let asleep = two.map(|of| life(of.times, 20, 50));
+        assert_eq!(of(first(900), &asleep), 1);
+        let apart = [two[0], life((400, 800), 190, 200)];
+        assert_eq!(of(first(100), &apart), 1);
+        let short = [life((0, 8), 4, 4), life((0, 8), 4, 4)];
+        assert_eq!(of(Some(life((0, 1_000_000), 0, 0)), &short), 1);
     }
 
     #[test]
