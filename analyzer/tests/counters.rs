@@ -147,6 +147,37 @@ fn what_counters_did_not_see_they_do_not_explain() {
     );
 }
 
+/// Time in the kernel is that of page faults if these can have taken it. A near miss: there are few.
+#[test]
+fn page_faults_explain_time_in_the_kernel() {
+    for (faults, told) in [(10_000, Some(9_990.0)), (500, None)] {
+        let mut all = ranks(2);
+        for (calls, (kernel, faults)) in all.iter_mut().zip([(20 * MS, faults), (0, 10)]) {
+            calls.call(1, init(), 0, MS);
+            calls.is_off([0, 0, kernel]);
+            calls.faults(faults);
+            calls.collective(10, number::MPI_Barrier, -1, 2 * MS + kernel, 23 * MS);
+            calls.call(40, finalize(), 23 * MS, 24 * MS);
+        }
+        let mut options = AnalyzeOptions::default();
+        options.settings.all = true;
+        let report = analyze_by_agents(all, &options, [None, None, None]);
+        let mut causes = report.root_causes.iter().flatten();
+        let cause = causes
+            .find(|cause| cause.activity == "kernel")
+            .expect("a cause");
+        assert_eq!(cause.page_faults, told, "{cause:?}");
+        let is_told = told.is_some();
+        let texts = [&cause.because, &laggard_report::words::root_cause(cause)];
+        for text in texts {
+            assert_eq!(text.contains("page faults"), is_told, "{text}");
+        }
+        let hint = &cause.hints[0];
+        assert_eq!(hint.contains("page faults"), is_told, "{hint}");
+        assert_eq!(hint.contains("system calls"), !is_told, "{hint}");
+    }
+}
+
 /// Numbers without a name, and counts that fill their bits.
 #[test]
 fn odd_counts_are_no_error() {

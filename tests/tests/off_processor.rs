@@ -308,6 +308,9 @@ fn touches(source: &str) {
         near(run.sum("minor_faults"), run.said("faults"))?;
         near(run.started("kernel"), run.said("kernel"))?;
         run.is_between_marks("kernel", source)?;
+        let mut causes = run.report["root_causes"].as_array().into_iter().flatten();
+        let faults = causes.find_map(|cause| cause["page_faults"].as_f64());
+        near(faults.unwrap_or(0.0) * ROUNDS, run.said("faults"))?;
         Ok(())
     });
 }

@@ -198,6 +198,11 @@ impl Calls {
         self.beside.kernel += kernel;
     }
 
+    /// Before its next call, it has so many page faults.
+    pub fn faults(&mut self, faults: u32) {
+        self.beside.faults[0] += faults;
+    }
+
     /// In its next call, it is blocked, preempted, and in the kernel for so long, ns, with so many page faults.
     pub fn is_off_inside(&mut self, [blocked, preempted, kernel]: [u64; 3], faults: u32) {
         self.inside = Beside {

@@ -66,6 +66,10 @@ pub struct RootCause {
     /// What they counted while they computed, and those that waited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<RootCounter>,
+    /// Of time in the kernel between two calls: how many page faults more these ranks had than those that waited,
+    /// in the mean of all times that they were late, if these take half of it or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_faults: Option<f64>,
     /// Who waited, the largest part first.
     pub victims: Vec<Victim>,
     /// When these ranks were late at the greatest cost.

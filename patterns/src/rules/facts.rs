@@ -111,6 +111,9 @@ facts! {
         "of a root cause: 1 if further threads of ranks cause it, 0 if the ranks' first threads do";
     InCall = "in_call" Count
         "of a root cause that is no work: 1 if it is in a call, 0 if it is between two";
+    PageFaults = "page_faults" Count
+        "of a root cause in the kernel between two calls: how many page faults more there were each time, if \
+         these take half of the time; else 0";
     Causes = "causes" Count "how many different ranks were late";
     CauseRank = "cause_rank" Count "the rank that was late for most of the time lost";
     CauseShare = "cause_share" Share "part of the time lost that cause_rank causes";

@@ -148,6 +148,7 @@ pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts)
     );
     let is_inside = root.until.is_none() && !root.operation.is_empty();
     facts.number(Fact::InCall, f64::from(u8::from(is_inside)));
+    facts.number(Fact::PageFaults, root.page_faults.unwrap_or(0.0));
     if let Some(until) = &root.until {
         facts.text(Fact::NextOperation, until.operation.clone());
         facts.text(Fact::NextPlace, words::place(&until.location));

@@ -41,7 +41,7 @@ const MOST_TIMES: f64 = 100.0;
 /// What late ranks did more than those that waited for them, from all comparisons of the two, and in
 /// which functions.
 pub fn of_root(
-    kind: Kind,
+    (kind, page_faults): (Kind, Option<f64>),
     operation: &str,
     longer: &Longer,
     (functions, unnamed): (&[RootFunction], Option<Unnamed>),
@@ -51,6 +51,10 @@ pub fn of_root(
     let text = match factors.and_then(told_factors) {
         Some(factors) if !text.is_empty() => format!("{text}; {factors}"),
         _ => text,
+    };
+    let text = match page_faults.filter(|_| !text.is_empty()) {
+        Some(faults) => format!("{text}; {} page faults more", number(faults)),
+        None => text,
     };
     let more = counters.iter().filter(|of| is_more(of));
     let more = more.map(|of| {

@@ -163,8 +163,9 @@ impl Traced {
                 });
                 let functions = functions(root, roots.period, places);
                 let (factors, counters) = counted(activity.kind, root);
+                let page_faults = page_faults(activity.kind, root);
                 let because = reasons::of_root(
-                    activity.kind,
+                    (activity.kind, page_faults),
                     &operation(activity.begin),
                     &root.longer,
                     (&functions, unnamed(activity.kind, root, roots.period)),
@@ -186,6 +187,7 @@ impl Traced {
                     functions,
                     factors,
                     counters,
+                    page_faults,
                     victims: victims(root, ranks, places),
                     worst_wait: worst(&root.worst),
                     ..RootCause::default()
@@ -437,6 +439,19 @@ fn counted(kind: Kind, root: &Root) -> (Option<Factors>, Vec<RootCounter>) {
         Factors::of(excess_s, side(0), side(1))
     });
     (factors, rows)
+}
+
+/// Most time for a page fault with a page of the usual size, ns. Calls of the system may have some, too.
+const FAULT_NS: i64 = 10_000;
+
+/// How many page faults more late ranks had, in the mean of all times, if these take half of the time in the kernel
+/// or more.
+fn page_faults(kind: Kind, root: &Root) -> Option<f64> {
+    let (longer, [late, others]) = (&root.longer, root.counted.faults);
+    let more = late.saturating_sub(others);
+    let explains = more > 0 && more.saturating_mul(FAULT_NS) >= longer.more / 2;
+    let is_told = kind == Kind::Kernel && longer.count > 0 && explains;
+    is_told.then(|| more as f64 / longer.count as f64)
 }
 
 /// Why samples name none of a root cause's functions.

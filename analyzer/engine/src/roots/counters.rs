@@ -1,5 +1,5 @@
 //! What counters say of a wait: how much the late location and those that waited counted while they
-//! computed, since they last synchronised.
+//! computed, since they last synchronised. And how many page faults they had, which needs no counters.
 //!
 //! Counts are carried as times are, by activities that are never a cause: what a counter counted, the
 //! time in which it did, and all time between calls.
@@ -25,6 +25,7 @@ pub struct Sums {
     more: i64,
     times: u64,
     counts: BTreeMap<u32, [i64; 2]>,
+    faults: [i64; 2],
 }
 
 /// What late locations counted while they computed, and those that waited for them.
@@ -37,12 +38,15 @@ pub struct Counted {
     pub time: [i64; 2],
     /// By counter.
     pub counts: BTreeMap<String, [i64; 2]>,
+    /// Page faults in the waits for time in the kernel.
+    pub faults: [i64; 2],
 }
 
 impl Counted {
     /// Adds another part.
     pub fn add(&mut self, other: &Counted) {
         add(&mut self.time, other.time);
+        add(&mut self.faults, other.faults);
         self.more = self.more.saturating_add(other.more);
         self.times += other.times;
         for (name, counts) in &other.counts {
@@ -63,6 +67,7 @@ enum About {
     Time,
     Worked,
     Counter(String),
+    Faults,
 }
 
 /// The counters of a location, as activities.
@@ -72,6 +77,8 @@ pub struct Numbers {
     about: BTreeMap<u32, About>,
     /// `None` if the location has no counters.
     known: Option<Known>,
+    /// `None` if it had no page faults so far.
+    faults: Option<u32>,
     /// Whether they were looked for.
     is_looked: bool,
 }
@@ -143,11 +150,29 @@ impl Activities {
         }
     }
 
+    /// Page faults in some time: an activity and how many.
+    pub fn of_faults(&mut self, faults: [u32; 2], mut part: impl FnMut(u32, i64)) {
+        let all: i64 = faults.map(i64::from).iter().sum();
+        if all == 0 {
+            return;
+        }
+        let number = match self.counters.faults {
+            Some(number) => number,
+            None => {
+                let number = self.number(activity(3, ""));
+                self.counters.about.insert(number, About::Faults);
+                *self.counters.faults.insert(number)
+            }
+        };
+        part(number, all);
+    }
+
     /// By activity: what was counted before waits for it.
     pub fn counted(&self, sums: &Sums) -> Counted {
         let mut counted = Counted {
             more: sums.more,
             times: sums.times,
+            faults: sums.faults,
             ..Counted::default()
         };
         for (number, counts) in &sums.counts {
@@ -156,7 +181,7 @@ impl Activities {
                 Some(About::Counter(name)) => {
                     counted.counts.insert(name.clone(), *counts);
                 }
-                Some(About::Worked) | None => {}
+                Some(About::Worked | About::Faults) | None => {}
             }
         }
         counted
@@ -178,13 +203,22 @@ pub fn of_wait(
     more: &[More],
     to: &mut InCounters,
 ) {
-    let Some(known) = &activities.counters.known else {
-        return;
-    };
     let both = |number: u32| {
         let own = own.iter().find(|(activity, _)| *activity == number);
         let own = own.map_or(0, |(_, count)| *count);
         [own, other.of(activities.shared[number as usize])]
+    };
+    if let Some(faults) = activities.counters.faults {
+        let faults = both(faults);
+        shared_out(activities, more, Kind::Kernel, |more, part| {
+            add(
+                &mut to.entry(more.activity).or_default().faults,
+                faults.map(part),
+            );
+        });
+    }
+    let Some(known) = &activities.counters.known else {
+        return;
     };
     let (seen, worked) = (both(known.time), both(known.worked));
     let is_seen = |side: usize| {
@@ -196,21 +230,36 @@ pub fn of_wait(
         return;
     }
     for kind in [Kind::Computation, Kind::Kernel] {
-        let is_of = |more: &&More| activities.list.values[more.activity as usize].kind == kind;
-        let all: i64 = more.iter().filter(is_of).map(|more| more.time).sum();
-        for more in more.iter().filter(is_of) {
+        shared_out(activities, more, kind, |more, part| {
             let sums = to.entry(more.activity).or_default();
             sums.more = sums.more.saturating_add(more.time);
             sums.times += 1;
-            let part = |count: i64| {
-                let part = i128::from(count) * i128::from(more.time) / i128::from(all.max(1));
-                part as i64
-            };
-            for &number in activities.counters.about.keys() {
-                let counts = sums.counts.entry(number).or_default();
-                add(counts, both(number).map(part));
+            for (&number, about) in &activities.counters.about {
+                if *about != About::Faults {
+                    add(
+                        sums.counts.entry(number).or_default(),
+                        both(number).map(part),
+                    );
+                }
             }
-        }
+        });
+    }
+}
+
+/// Calls `each` for what was longer of this kind, with how much of a count is its part by its time.
+fn shared_out(
+    activities: &Activities,
+    more: &[More],
+    kind: Kind,
+    mut each: impl FnMut(&More, &dyn Fn(i64) -> i64),
+) {
+    let is_of = |more: &&More| activities.list.values[more.activity as usize].kind == kind;
+    let all: i64 = more.iter().filter(is_of).map(|more| more.time).sum();
+    for more in more.iter().filter(is_of) {
+        each(more, &|count| {
+            let part = i128::from(count) * i128::from(more.time) / i128::from(all.max(1));
+            part as i64
+        });
     }
 }
 
@@ -220,6 +269,7 @@ pub fn merge(to: &mut InCounters, other: InCounters) {
         let sums = to.entry(activity).or_default();
         sums.more = sums.more.saturating_add(other.more);
         sums.times += other.times;
+        add(&mut sums.faults, other.faults);
         for (number, counts) in other.counts {
             add(sums.counts.entry(number).or_default(), counts);
         }

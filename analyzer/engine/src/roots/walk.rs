@@ -467,9 +467,11 @@ impl<'a> Walker<'a> {
             preempted,
             kernel,
             ref counted,
+            faults,
             ..
         } = told.beside;
         let away = self.thread.stream.length_ns(blocked + preempted + kernel);
+        activities.of_faults(faults, &mut part);
         activities.of_counts(self.thread, counted, (time - away).max(0), part);
     }
 

@@ -189,7 +189,7 @@ fn doing(root: &RootCause, all: u32) -> String {
         false => "the others",
     };
     let (begin, until) = roots::ends(&root.operation, &root.location, root.until.as_ref());
-    match (roots::outside(&root.activity), until) {
+    match (roots::did(root), until) {
         (Some(does), until) => {
             let does = match does {
                 Outside::Computed => agree(&ranks, "computes", "compute").to_owned(),

@@ -40,7 +40,7 @@ pub(crate) fn who(root: &RootCause) -> String {
 pub(crate) fn what(root: &RootCause) -> String {
     let ranks = who(root);
     let (begin, until) = ends(&root.operation, &root.location, root.until.as_ref());
-    if let Some(did) = outside(&root.activity)
+    if let Some(did) = did(root)
         && let Some(between) = during(&did, &root.operation, &begin, until.as_deref())
     {
         let between = between + &within(root);
@@ -94,6 +94,17 @@ pub(super) fn outside(activity: &str) -> Option<Outside> {
     }
 }
 
+/// The same of a root cause.
+pub(super) fn did(root: &RootCause) -> Option<Outside> {
+    match root.page_faults {
+        Some(_) => Some(Outside::Was(FAULTS)),
+        None => outside(&root.activity),
+    }
+}
+
+/// In the kernel, if it is known why.
+const FAULTS: &str = "in the kernel for page faults";
+
 /// What time between calls was beside work.
 pub(crate) fn off_work(activity: &str) -> Option<&'static str> {
     match outside(activity)? {
@@ -136,8 +147,8 @@ pub(crate) fn stretch(root: &RootCause) -> Option<String> {
             between(&root.operation, &begin, known.as_deref())?
         }
     };
-    Some(match root.activity.as_str() {
-        "kernel" => format!("in the kernel {place}"),
+    Some(match did(root)? {
+        Outside::Was(what) if root.activity == "kernel" => format!("{what} {place}"),
         _ => place,
     })
 }
