@@ -178,6 +178,25 @@ fn page_faults_explain_time_in_the_kernel() {
     }
 }
 
+/// Who sleeps before others wait is late, and not busy.
+#[test]
+fn who_sleeps_is_not_busy() {
+    let mut all = ranks(2);
+    for (rank, calls) in all.iter_mut().enumerate() {
+        calls.call(1, init(), 0, MS);
+        calls.is_off([[0, 30 * MS][rank], 0, 0]);
+        let enter = [21 * MS, 41 * MS][rank];
+        calls.collective(10, number::MPI_Barrier, -1, enter, 42 * MS);
+        calls.call(40, finalize(), 43 * MS, 44 * MS);
+    }
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let report = analyze_by_agents(all, &options, [None, None, None]);
+    let busy: Vec<bool> = report.locations.iter().map(|of| of.bottleneck).collect();
+    assert_eq!(busy, [true, false]);
+    assert_eq!(report.sums().busiest, "0");
+}
+
 /// Numbers without a name, and counts that fill their bits.
 #[test]
 fn odd_counts_are_no_error() {

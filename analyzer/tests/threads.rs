@@ -10,7 +10,7 @@ use crate::per_rank::read;
 use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
-use laggard_report::{Bottleneck, ParallelRegion, Report};
+use laggard_report::{Bottleneck, ParallelRegion, Report, words};
 use laggard_trace::calls::number;
 use laggard_trace::{Extension, PEER_NONE, Record, Signature};
 
@@ -337,6 +337,41 @@ fn uneven_threads_are_told() {
     assert_eq!((row.threads, row.worst_rank, row.worst_thread), (2, 0, 1));
     let ms = [row.mean_s, row.max_s, row.overload_s].map(|time| (time * 1e3).round() as i64);
     assert_eq!(ms, [16, 26, 10]);
+}
+
+/// Of a thread that comes last since it slept it is said so.
+#[test]
+fn who_sleeps_does_not_compute_most() {
+    for asleep in [0, 20] {
+        let mut all = threads(2);
+        for (at, enter) in [(0, 10), (1, 30)] {
+            let before = (5, number::omp_barrier);
+            call(&mut all[at], before, (5 << 24 | 7, 2), (2, 4));
+            all[at].is_off([at as u64 * asleep * MS, 0, 0]);
+            // It was asleep before another call.
+            call(
+                &mut all[at],
+                (6, number::pthread_mutex_unlock),
+                (9, 0),
+                (enter, enter),
+            );
+            let barrier = (10, number::omp_barrier);
+            call(&mut all[at], barrier, (5 << 24 | 1, 2), (enter, 30));
+        }
+        let report = report(all, 40);
+        let row = &report.thread_imbalance[0];
+        assert_eq!((row.worst_thread, row.before.as_str()), (1, "omp_barrier"));
+        let is_asleep = asleep > 0;
+        assert_eq!(row.max_off_s, is_asleep.then_some(0.020));
+        let who = words::busiest_thread(row);
+        assert_eq!(who.contains("off the processor for"), is_asleep, "{who}");
+        let advice = words::share_among_threads(&report).expect("advice");
+        assert_eq!(
+            advice.contains("see first why thread 1 of rank 0"),
+            is_asleep,
+            "{advice}"
+        );
+    }
 }
 
 /// A near miss: both compute as long until they meet, one of them with a call in between.

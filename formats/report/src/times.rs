@@ -417,6 +417,9 @@ pub struct ThreadImbalance {
     pub mean_s: f64,
     /// Of the thread that is farthest beyond the mean of its rank's threads.
     pub max_s: f64,
+    /// Part of that in which it was asleep, blocked or without a processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_off_s: Option<f64>,
     /// That mean.
     pub rank_mean_s: f64,
     /// Its rank.

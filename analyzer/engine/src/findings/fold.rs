@@ -420,7 +420,7 @@ impl Locations {
     /// Folds an agent's locations. `total` is the number in all agents, `ranks` that of the run.
     /// Collective.
     pub fn new(job: &dyn Job, own: Vec<LocationTimes>, total: usize, ranks: usize) -> Locations {
-        let computed = own.iter().map(LocationTimes::computation);
+        let computed = own.iter().map(LocationTimes::worked);
         let mut extremes = computed.fold([0, 0], |[most, least]: [u64; 2], time| {
             [most.max(time), least.max(!time)]
         });
@@ -428,8 +428,7 @@ impl Locations {
         let [most, least] = [extremes[0] as f64, !extremes[1] as f64];
         let much = most * BOTTLENECK_SHARE;
         // If all compute alike, no rank is the bottleneck.
-        let is_busy =
-            |location: &&LocationTimes| least < much && location.computation() as f64 >= much;
+        let is_busy = |location: &&LocationTimes| least < much && location.worked() as f64 >= much;
         let mut locations = Locations {
             busiest: RankSet::new(own.iter().filter(is_busy).map(|location| location.rank)),
             total: total as u64,

@@ -195,8 +195,10 @@ impl Own {
             for (rank, threads) in ranks {
                 let of_rank = sums.entry(rank).or_default();
                 for (thread, time) in threads {
-                    let sum: &mut u64 = of_rank.entry(thread).or_default();
-                    *sum = sum.saturating_add(time);
+                    let sums: &mut [u64; 2] = of_rank.entry(thread).or_default();
+                    for (sum, time) in sums.iter_mut().zip(time) {
+                        *sum = sum.saturating_add(time);
+                    }
                 }
             }
         }
@@ -441,11 +443,14 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
                 }
             }
         }
-        for (signature, time) in thread.counted.met() {
+        for (signature, met) in thread.counted.met() {
+            let off = thread.stream.length_ns(met.off).max(0) as u64;
             let ranks = partial.in_teams.entry(name(signature)).or_default();
             let threads = ranks.entry(number).or_default();
-            let sum = threads.entry(thread.number).or_default();
-            *sum = sum.saturating_add(time);
+            let sums = threads.entry(thread.number).or_default();
+            for (sum, time) in sums.iter_mut().zip([met.time, off.min(met.time)]) {
+                *sum = sum.saturating_add(time);
+            }
         }
         within::add(&mut partial.within, &thread.within, signatures, name);
         functions::add(&mut partial.in_functions, (number, thread), named);

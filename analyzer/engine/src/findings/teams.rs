@@ -20,8 +20,10 @@ const MOST_ROWS: usize = 50;
 /// A place of computation: before this call, in which threads meet.
 pub type Before = (u16, PathKey);
 
-/// Computation by place, world rank and thread, ns.
-pub type Computed = BTreeMap<Before, BTreeMap<u32, BTreeMap<u32, u64>>>;
+/// Computation by place, world rank and thread, ns: all of it, and asleep, blocked or without a processor.
+pub type Computed = BTreeMap<Before, BTreeMap<u32, Threads>>;
+
+type Threads = BTreeMap<u32, [u64; 2]>;
 
 /// The computation of all threads at one place. ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,8 @@ pub struct Shares {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Worst {
     time: u64,
+    /// Asleep, blocked or without a processor.
+    off: u64,
     /// Of its rank's threads.
     mean: u64,
     rank: u32,
@@ -62,13 +66,15 @@ impl Worst {
 
 impl Shares {
     /// The threads of a rank.
-    fn of(rank: u32, threads: &BTreeMap<u32, u64>) -> Shares {
+    fn of(rank: u32, threads: &Threads) -> Shares {
         let count = threads.len() as u64;
-        let total = threads.values().copied().fold(0, u64::saturating_add);
+        let times = || threads.values().map(|[time, _]| *time);
+        let total = times().fold(0, u64::saturating_add);
         let mean = total / count.max(1);
-        let beyond = threads.values().map(|time| time.saturating_sub(mean));
-        let of_thread = |(&thread, &time)| Worst {
+        let beyond = times().map(|time| time.saturating_sub(mean));
+        let of_thread = |(&thread, &[time, off]): (&u32, &[u64; 2])| Worst {
             time,
+            off,
             mean,
             rank,
             thread,
@@ -99,7 +105,7 @@ impl Filter for Shares {
 
 /// The shares of an agent's ranks: all threads of a rank are there.
 pub fn shares(own: &Computed) -> BTreeMap<Before, Shares> {
-    let share = |(key, ranks): (&Before, &BTreeMap<u32, BTreeMap<u32, u64>>)| {
+    let share = |(key, ranks): (&Before, &BTreeMap<u32, Threads>)| {
         let mut shares = Shares::default();
         for (&rank, threads) in ranks {
             shares.merge(Shares::of(rank, threads));
@@ -132,6 +138,7 @@ pub fn rows(
             total_s: seconds(shares.total),
             mean_s: ratio(shares.total as f64 / 1e9, shares.threads as f64),
             max_s: seconds(worst.time),
+            max_off_s: (worst.off > 0).then(|| seconds(worst.off)),
             rank_mean_s: seconds(worst.mean),
             worst_rank: worst.rank,
             worst_thread: worst.thread,
@@ -148,8 +155,10 @@ mod tests {
 
     #[test]
     fn threads_are_compared_with_those_of_their_rank() {
-        let of =
-            |rank, times: &[u64]| Shares::of(rank, &(0..).zip(times.iter().copied()).collect());
+        let of = |rank, times: &[u64]| {
+            let times = times.iter().map(|time| [*time, 0]);
+            Shares::of(rank, &(0..).zip(times).collect())
+        };
         let mut all = of(0, &[10, 10, 40]);
         let worst = all.worst;
         assert_eq!((all.overload, worst.time, worst.mean), (20, 40, 20));

@@ -104,6 +104,14 @@ impl LocationTimes {
         self.wall()
             .saturating_sub(inside.fold(0, u64::saturating_add))
     }
+
+    /// The same without what is known to be off the processor, ns.
+    pub fn worked(&self) -> u64 {
+        let [blocked, preempted, _] = self.outside;
+        self.computation()
+            .saturating_sub(blocked)
+            .saturating_sub(preempted)
+    }
 }
 
 /// Sums of one (operation, call path) over locations. ns.

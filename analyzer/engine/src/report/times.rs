@@ -117,7 +117,7 @@ fn in_calls(times: &fold::Times) -> InCalls {
 
 pub fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
     let busiest: FxHashSet<u32> = locations.busiest.iter().collect();
-    let most = locations.listed.iter().map(LocationTimes::computation);
+    let most = locations.listed.iter().map(LocationTimes::worked);
     let most = most.max().unwrap_or(0) as f64;
     let listed = locations.listed.iter().map(|location| {
         let times = fold::Times::of(location);
@@ -132,7 +132,7 @@ pub fn times(locations: &Locations, opened: &Opened) -> Vec<Times> {
             io_s: seconds(times.io),
             wait_s: seconds(times.waiting),
             bottleneck: busiest.contains(&location.rank)
-                && times.computation as f64 >= most * fold::BOTTLENECK_SHARE,
+                && location.worked() as f64 >= most * fold::BOTTLENECK_SHARE,
             wall_s: Some(seconds(times.wall)),
             in_calls: Some(in_calls(&times)),
             startup_s: Some(seconds(times.startup)),

@@ -175,10 +175,10 @@ pub struct Counted {
     plain: Vec<u64>,
     /// Time from the leave of such a call to the next enter, ns.
     computed: Vec<u64>,
-    /// Time between calls before such a call in which threads meet, since they met last, ns.
-    met: Vec<u64>,
+    /// Time between calls before such a call in which threads meet, since they met last.
+    met: Vec<Met>,
     /// That time so far.
-    since_met: u64,
+    since_met: Met,
     /// Signature and leave of the last call.
     last: Option<(usize, i64)>,
     /// Calls whose records say more.
@@ -196,6 +196,22 @@ pub struct Counted {
     pub preempted: Vec<i64>,
 }
 
+/// Time of a thread between calls until it met others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Met {
+    /// All of it, ns.
+    pub time: u64,
+    /// Asleep, blocked or without a processor, ticks.
+    pub off: u64,
+}
+
+impl Met {
+    fn add(&mut self, other: Met) {
+        self.time = self.time.saturating_add(other.time);
+        self.off = self.off.saturating_add(other.off);
+    }
+}
+
 impl Counted {
     /// Adds the calls of a slab.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row], signatures: &[Signature]) {
@@ -204,7 +220,13 @@ impl Counted {
         self.computed.resize(signatures.len(), 0);
         let times = columns.enter[columns.first..].iter();
         let times = times.zip(&columns.leave[columns.first..]);
-        for (&signature, (&enter, &leave)) in columns.signature[columns.first..].iter().zip(times) {
+        let mut extended = columns.extended.iter().peekable();
+        let calls = columns.signature[columns.first..].iter().zip(times);
+        for (number, (&signature, (&enter, &leave))) in (columns.first..).zip(calls) {
+            while let Some((_, event)) = extended.next_if(|(at, _)| *at <= number) {
+                let off = event.beside.blocked.saturating_add(event.beside.preempted);
+                self.since_met.off = self.since_met.off.saturating_add(off);
+            }
             let at = signature as usize;
             let (Some(count), Some(row)) = (self.plain.get_mut(at), rows.get(at)) else {
                 continue;
@@ -217,13 +239,13 @@ impl Counted {
             if let Some((last, since)) = self.last.replace((at, leave)) {
                 let time = enter.saturating_sub(since).max(0) as u64;
                 self.computed[last] = self.computed[last].saturating_add(time);
-                self.since_met = self.since_met.saturating_add(time);
+                self.since_met.time = self.since_met.time.saturating_add(time);
                 if row.among == Among::Meets {
-                    self.met.resize(signatures.len(), 0);
-                    self.met[at] = self.met[at].saturating_add(self.since_met);
+                    self.met.resize(signatures.len(), Met::default());
+                    self.met[at].add(self.since_met);
                 }
                 if let Among::Meets | Among::Forks | Among::Idles = row.among {
-                    self.since_met = 0;
+                    self.since_met = Met::default();
                 }
             }
         }
@@ -270,10 +292,10 @@ impl Counted {
         all.filter(|(_, time)| *time > 0)
     }
 
-    /// Computation before calls in which threads meet, ns, by their signature.
-    pub fn met(&self) -> impl Iterator<Item = (u32, u64)> {
+    /// Computation before calls in which threads meet, by their signature.
+    pub fn met(&self) -> impl Iterator<Item = (u32, Met)> {
         let all = (0..).zip(self.met.iter().copied());
-        all.filter(|(_, time)| *time > 0)
+        all.filter(|(_, met)| met.time > 0)
     }
 
     /// Samples: signature of the call before, `NONE` at the begin, call path, and ticks.

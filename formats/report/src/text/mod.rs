@@ -16,7 +16,9 @@ use table::{Column, Row, column};
 pub(crate) use crate::numbers::NEGLIGIBLE_PERCENT;
 use crate::ranks::list_of_ranges;
 use crate::style::{self, Style, Tone, base_name, count, duration, percent, plural, size, wrap};
-use crate::{Anomaly, Bottleneck, EfficiencyPart, LocationSums, OperationTimes, Report, Run};
+use crate::{
+    Anomaly, Bottleneck, EfficiencyPart, LocationSums, OffWork, OperationTimes, Report, Run,
+};
 
 /// Options of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -251,12 +253,12 @@ fn efficiencies(out: &mut String, report: &Report, screen: usize, style: Style) 
         finding::labelled(out, "Counted", &text, screen, style);
     }
     if !sums.busiest.is_empty() {
-        let mean = sums.computation_s / f64::from(report.run.locations.max(1));
-        let most = report
-            .locations
-            .iter()
-            .map(|l| l.computation_s)
-            .fold(0.0, f64::max);
+        let worked = |all: f64, off: &OffWork| all - off.blocked_s - off.preempted_s;
+        let mean = worked(sums.computation_s, &sums.off_work);
+        let mean = mean / f64::from(report.run.locations.max(1));
+        let all = report.locations.iter();
+        let all = all.map(|of| worked(of.computation_s, &of.off_work));
+        let most = all.fold(0.0, f64::max);
         let text = format!(
             "{}: up to {} of computation, the mean is {}",
             list_of_ranges(&sums.busiest, 8),

@@ -54,9 +54,20 @@ fn row(row: &ThreadImbalance) -> Row {
     Row { cells, note: None }
 }
 
-/// `thread 1 of rank 0`.
+/// `thread 1 of rank 0`, and for how long it was off the processor, if that is why it came last.
 pub(crate) fn who(row: &ThreadImbalance) -> String {
+    let off = off(row).map(|off| format!(", off the processor for {}", duration(off)));
+    format!("{}{}", thread(row), off.unwrap_or_default())
+}
+
+fn thread(row: &ThreadImbalance) -> String {
     format!("thread {} of rank {}", row.worst_thread, row.worst_rank)
+}
+
+/// How long the thread that came last was off the processor, s, if that is half of what it was longer, or more.
+fn off(row: &ThreadImbalance) -> Option<f64> {
+    let beyond = row.max_s - row.rank_mean_s;
+    row.max_off_s.filter(|off| *off >= beyond / 2.0)
 }
 
 /// What to do about the place where threads share most unevenly, and how much earlier its rank goes on
@@ -65,6 +76,13 @@ pub(crate) fn advice(report: &Report) -> Option<String> {
     let row = report.thread_imbalance.first()?;
     if row.percent < NOTABLE_PERCENT {
         return None;
+    }
+    if let Some(off) = off(row) {
+        return Some(format!(
+            "see first why {} is asleep, blocked or without a processor for {}",
+            thread(row),
+            duration(off)
+        ));
     }
     let how = match &*row.before {
         "pthread_barrier_wait" => "divide the work among the threads more equally",
