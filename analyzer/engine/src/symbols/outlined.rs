@@ -2,7 +2,8 @@
 //!
 //! Their names are in no source. A region belongs to the function that it is written in: GCC says
 //! which one in the name, and so does LLVM from 16 on. Before, that function is the one with other code on
-//! the line of the pragma, where it forks the team.
+//! the line of the pragma, where it forks the team. Of Fortran's main program GCC says the symbol, which has another
+//! name in the source.
 
 use addr2line::Loader;
 use addr2line::gimli::DwLang;
@@ -17,6 +18,9 @@ const MARKS: [&str; 4] = [
     ".omp_task_entry.",
     ".omp.reduction.",
 ];
+
+/// The symbol of Fortran's main program.
+const MAIN_PROGRAM: &str = "MAIN__";
 
 /// How far the function of a region may be from that of its program, bytes: one source file makes both.
 const FARTHEST: u64 = 16 << 20;
@@ -47,17 +51,17 @@ impl Regions {
         (name, language): (&str, Option<DwLang>),
     ) -> String {
         let plain = |name| names::plain(name, language);
-        match written(name) {
-            Some("") => {
-                let begin = loader.find_symbol_info(offset);
-                let begin = begin.map_or(offset, |symbol| symbol.address());
-                let known = self.0.entry(begin);
-                let found = known.or_insert_with(|| at_pragma(loader, begin));
-                found.clone().unwrap_or_else(|| plain(name))
-            }
-            Some(function) => plain(function),
-            None => plain(name),
-        }
+        let (function, find): (_, fn(&Loader, u64) -> Option<String>) = match written(name) {
+            Some("") => (name, at_pragma),
+            Some(MAIN_PROGRAM) => (MAIN_PROGRAM, main_program),
+            Some(function) => return plain(function),
+            None => return plain(name),
+        };
+        let begin = loader.find_symbol_info(offset);
+        let begin = begin.map_or(offset, |symbol| symbol.address());
+        let known = self.0.entry(begin);
+        let found = known.or_insert_with(|| find(loader, begin));
+        found.clone().unwrap_or_else(|| plain(function))
     }
 }
 
@@ -78,6 +82,28 @@ fn at_pragma(loader: &Loader, begin: u64) -> Option<String> {
             (!is_outlined(&name)).then(|| names::plain(&name, function.language))
         })
         .next()
+}
+
+/// The name of the main program that the region which begins there is written in.
+fn main_program(loader: &Loader, begin: u64) -> Option<String> {
+    let (low, high) = (
+        begin.saturating_sub(FARTHEST),
+        begin.saturating_add(FARTHEST),
+    );
+    let file = loader.find_location(begin).ok()??.file;
+    let near = loader.find_location_range(low, high).ok()?;
+    let mut of_file = near.filter(|(.., found)| found.file == file);
+    of_file.find_map(|(address, ..)| {
+        let symbol = loader.find_symbol_info(address)?;
+        let mut frames = loader.find_frames(address).ok()?;
+        let mut outermost = None;
+        while let Ok(Some(frame)) = frames.next() {
+            outermost = frame.function;
+        }
+        let function = outermost.filter(|_| symbol.name() == MAIN_PROGRAM)?;
+        let name = function.raw_name().ok()?;
+        Some(names::plain(&name, function.language))
+    })
 }
 
 #[cfg(test)]

@@ -346,3 +346,34 @@ int main(void) {
     assert_eq!(at("at_first"), "first app.c:4");
     assert_eq!(at("at_second"), "second app.c:70");
 }
+
+const MAIN_PROGRAM: &str = "
+program heat
+  integer :: i
+  real(8) :: field(1000)
+  field = 1
+!$omp parallel do
+  do i = 1, 1000
+    field(i) = field(i) * 2
+  end do
+!$omp end parallel do
+  print *, sum(field)
+end program
+";
+
+/// The name of Fortran's main program is that of the source, in its regions, too.
+#[test]
+fn main_programs_and_their_regions_have_one_name() {
+    let program = Program {
+        directory: tempfile::tempdir().unwrap(),
+    };
+    std::fs::write(program.file("app.f90"), MAIN_PROGRAM).unwrap();
+    let options = ["-O2", "-g", "-fopenmp", "app.f90", "-o", "app"];
+    program.run("gfortran", &options);
+    for name in ["MAIN__", "MAIN__._omp_fn.0"] {
+        let address = program.address(name) + 1;
+        let lines = Symbols::new().resolve(&program.path(), &program.build_id(), address);
+        let outermost = lines.last().expect("a line");
+        assert_eq!(outermost.function, "heat", "{name}");
+    }
+}
