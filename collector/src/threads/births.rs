@@ -80,6 +80,17 @@ fn is_waited_for(thread: u64, born: u64) -> bool {
     is_known && waited >= now.saturating_sub(born) / PART
 }
 
+/// Whether the end of any thread has been waited for since that part of the calling one's life, which began then. Who
+/// waits so does not tell others to end.
+fn is_join_known(born: u64) -> bool {
+    let now = clock::now();
+    JOINING.iter().any(|joining| {
+        let since = joining.since.load(Ordering::Acquire).max(born);
+        let is_known = joining.thread.load(Ordering::Acquire) != 0;
+        is_known && now.saturating_sub(since) >= now.saturating_sub(born) / PART
+    })
+}
+
 /// A thread that nobody waits for is noticed at its end if it wanted a processor for half of its life, and had one for
 /// so long, ns.
 const COMPUTED: u64 = 10_000_000;
@@ -393,7 +404,8 @@ unsafe extern "C" fn ends(begin: *mut c_void) {
     // SAFETY: takes no arguments.
     let own = unsafe { libc::pthread_self() };
     let is_awaited = is_waited_for(own, begin.born);
-    let is_noticed = || is_recorded() && (is_awaited || has_computed(begin.born));
+    let is_noticed =
+        || is_recorded() && (is_awaited || is_join_known(begin.born) && has_computed(begin.born));
     if let Some(key) = key().filter(|_| !is_known && is_noticed()) {
         // SAFETY: a valid key, without a value again in the end.
         unsafe { libc::pthread_setspecific(key, (&raw const *begin).cast()) };
