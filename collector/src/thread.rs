@@ -227,6 +227,15 @@ pub fn adopt(current: *mut Thread) -> Option<*mut Thread> {
     Some(thread)
 }
 
+/// The number of the calling thread, if it is a location.
+pub fn own_number() -> Option<u32> {
+    // SAFETY: the slot belongs to this thread.
+    let thread = unsafe { *slot() };
+    let is_known = !thread.is_null() && thread != UNRECORDED;
+    // SAFETY: states live as long as their threads.
+    is_known.then(|| unsafe { (*thread).number })
+}
+
 /// Stack that a thread's first call may use here, bytes.
 pub const FIRST_CALL: u64 = 8 * 1024;
 

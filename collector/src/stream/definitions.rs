@@ -9,7 +9,7 @@ use laggard_callpath::ModuleId;
 use laggard_trace::calls::{self, GenericType};
 use laggard_trace::{ClockPoint, Communicator, Definition, Dimension, Frame, Grid, Neighbours};
 
-use super::{Settings, Stream};
+use super::{Birth, Settings, Stream};
 use crate::counters::{self, Counters};
 use crate::ffi::MPI_Group;
 use crate::groups::{self, Group, Kind};
@@ -130,10 +130,12 @@ impl Stream {
         self.writer.define(&definitions);
     }
 
-    /// Tells when a thread began, ticks: it was there before it had a file.
-    pub fn define_birth(&mut self, born: Option<u64>) {
-        if let Some(born) = born {
-            self.properties(&[("born_ticks", born.to_string().into_bytes())]);
+    /// Tells when a thread began, which was there before it had a file, and who started it.
+    pub fn define_birth(&mut self, born: Option<Birth>) {
+        let Some(born) = born else { return };
+        self.properties(&[("born_ticks", born.at.to_string().into_bytes())]);
+        if let Some(creator) = born.creator.filter(|_| born.is_whole) {
+            self.properties(&[("born_by", creator.to_string().into_bytes())]);
         }
     }
 

@@ -122,6 +122,8 @@ pub struct Birth {
     pub at: u64,
     /// Whether it began then; else recording did, or went on.
     pub is_whole: bool,
+    /// The number of the location that started it, if one did.
+    pub creator: Option<u32>,
 }
 
 impl Stream {
@@ -182,7 +184,7 @@ impl Stream {
         });
         if let Some(stream) = stream {
             stream.define_counters(&missing, (settings, thread));
-            stream.define_birth(born.map(|born| born.at));
+            stream.define_birth(born);
             // What is told of calls without records is told then, too.
             if steering::is_on() || !settings.records {
                 stream

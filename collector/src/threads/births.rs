@@ -109,8 +109,9 @@ struct Begin {
     argument: *mut c_void,
     /// Ticks.
     born: u64,
-    /// Where it is made.
+    /// Where it is made, and by which location.
     origin: Origin,
+    creator: Option<u32>,
 }
 
 /// Where a thread is made.
@@ -189,6 +190,7 @@ pub fn birth() -> Option<Birth> {
     Some(Birth {
         at: born.max(begun),
         is_whole: born >= begun,
+        creator: begin()?.creator,
     })
 }
 
@@ -322,6 +324,7 @@ macro_rules! creates {
                         argument,
                         born: clock::now(),
                         origin,
+                        creator: thread::own_number(),
                     }));
                     // SAFETY: as above, with a function and an argument in place of the caller's that lead to these.
                     let failed = unsafe { NEXT.get(absent)($($p,)* starts, begin.cast()) };
