@@ -40,10 +40,15 @@ impl Stream {
             let errno = libc::__errno_location();
             let before = *errno;
             guarded(|| {
-                let begin = clock::now();
+                let begin = clock::thread_ns();
                 let profile = self.signatures.profile.entries();
                 self.writer.profile_so_far(&profile);
-                let took = clock::now().wrapping_sub(begin);
+                // What others took of the processor does not count, nor does making room the first time.
+                let took = match self.so_far.last {
+                    0 => 0,
+                    _ => clock::thread_ns().saturating_sub(begin),
+                };
+                let took = clock::ticks(Duration::from_nanos(took));
                 self.so_far = SoFar {
                     is_due: goes_on,
                     last: now,
