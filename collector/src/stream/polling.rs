@@ -50,7 +50,11 @@ impl Stream {
             return;
         }
         self.flush_polling(Some(enter));
-        self.stretches.begin_looks(enter);
+        if self.stretches.begin_looks(enter) {
+            // No call of a program that looks all the time finds that reading old.
+            self.look_at_wishes(leave);
+            self.tell_profile(leave);
+        }
         self.polling = Polling {
             count: 1,
             signature: found.id,

@@ -234,10 +234,12 @@ impl Stretches {
         self.tells.then(|| ns(self.usual[0]))
     }
 
-    /// Looks that find nothing begin at `enter`: after them, shorter stretches count.
-    pub fn begin_looks(&mut self, enter: u64) {
+    /// Looks that find nothing begin at `enter`: after them, shorter stretches count. Returns whether the use of the
+    /// processor was read for it.
+    pub fn begin_looks(&mut self, enter: u64) -> bool {
         self.least = self.usual[1];
-        if enter.wrapping_sub(self.read) >= self.fresh {
+        let is_old = enter.wrapping_sub(self.read) >= self.fresh;
+        if is_old {
             let now = clock::now();
             self.read_again(now, now);
         }
@@ -245,6 +247,7 @@ impl Stretches {
             self.oldest = self.rarely.min(self.call);
             self.looks = Some((enter, Beside::default()));
         }
+        is_old
     }
 
     /// Such looks are over, which were `inside` their calls for a part of all the time. Returns what that was
