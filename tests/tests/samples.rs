@@ -210,8 +210,8 @@ fn births_are_sampled(start: &str, ways: &[&str]) {
                 cause["activity"] == "computation" && cause["until"]["operation"] == "pthread_exit"
             });
             let cause = cause.ok_or_else(|| report["root_causes"].to_string())?;
-            let until = &cause["until"]["location"];
-            check(until["line"] == mark(source, start), &until)?;
+            let until = &cause["until"];
+            check(until["line"] == mark(source, start), until)?;
             let more = |name: &str| {
                 let mut all = cause["functions"].as_array().into_iter().flatten();
                 let row = all.find(|row| row["function"] == *name)?;

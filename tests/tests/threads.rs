@@ -65,9 +65,9 @@ fn a_thread_that_is_started_late_has_two_reasons() {
         let threads = "1-5";
         // For rank 1, and for the first thread, which waits for the end of each.
         run.starts(threads, (0, send), 2.0 * ROUNDS * DELAY)?;
-        // The first thread is alone for 40 ms before the second round and those after it.
+        // The first thread is alone for 40 ms before each round; of the first one, it is after another call.
+        run.starts("", (join, join), ROUNDS * 0.040)?;
         let alone = (ROUNDS - 1.0) * 0.040;
-        run.starts("", (join, join), alone)?;
         let roots = run.report["root_causes"].as_array().into_iter().flatten();
         for (line, expected) in [(0, ROUNDS * DELAY), (join, alone)] {
             let root = roots.clone().find(|root| root["location"]["line"] == line);
