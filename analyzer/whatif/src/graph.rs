@@ -145,13 +145,16 @@ impl<'e> Graph<'e> {
         let is_same = |a: &usize, b: &usize| events.place(*a).rank == events.place(*b).rank;
         for rank in locations.chunk_by(is_same) {
             let mut begins: BTreeMap<usize, Vec<(i64, usize)>> = BTreeMap::new();
+            let known = rank.iter().map(|&at| {
+                let place = events.place(at);
+                (place.thread, (at, place.first_ns))
+            });
+            let known: FxHashMap<u32, (usize, i64)> = known.collect();
             for &thread in &rank[1..] {
                 let place = events.place(thread);
-                let creator = rank.iter().find(|by| {
-                    let by = events.place(**by);
-                    place.creator == Some(by.thread) && by.first_ns < place.first_ns
-                });
-                let of = begins.entry(creator.map_or(rank[0], |by| *by));
+                let creator = place.creator.and_then(|by| known.get(&by));
+                let creator = creator.filter(|(_, first_ns)| *first_ns < place.first_ns);
+                let of = begins.entry(creator.map_or(rank[0], |(at, _)| *at));
                 of.or_default().push((place.first_ns, thread));
             }
             for (creator, begins) in begins {

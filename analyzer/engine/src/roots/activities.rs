@@ -231,11 +231,15 @@ pub struct Activities {
     owners: Vec<usize>,
 }
 
+/// A location with more activities does not pass on what it inherited itself: threads may start each other in a long
+/// chain.
+const MOST_INHERITED: usize = 1024;
+
 /// The activities of a location, for another one that goes on from it.
 #[derive(Clone)]
 pub struct Legacy {
-    /// By number, and whose they are.
-    list: Vec<(Activity, usize)>,
+    /// By number, and whose they are; `None`: they are left out.
+    list: Vec<Option<(Activity, usize)>>,
     sampled_in: FxHashSet<(Site, PathKey)>,
 }
 
@@ -281,11 +285,14 @@ impl Activities {
 
     /// Those of this location, for another one.
     pub fn legacy(&self, location: usize) -> Legacy {
+        let passes_on = self.list.values.len() <= MOST_INHERITED;
         let values = (0..).zip(&self.list.values);
+        let list = values.map(|(number, value)| match self.owner(number) {
+            None => Some((*value, location)),
+            owner => owner.filter(|_| passes_on).map(|owner| (*value, owner)),
+        });
         Legacy {
-            list: values
-                .map(|(number, value)| (*value, self.owner(number).unwrap_or(location)))
-                .collect(),
+            list: list.collect(),
             sampled_in: self.sampled_in.clone(),
         }
     }
@@ -301,17 +308,17 @@ impl Activities {
         self.inherited.start as usize..self.inherited.end as usize
     }
 
-    /// Goes on from another location. Returns the own numbers by that one's: causes have numbers beside those of the
-    /// same activity here.
+    /// Goes on from another location. Returns the own numbers by that one's, [`NONE`] for those that are left out:
+    /// causes have numbers beside those of the same activity here.
     pub fn inherit(&mut self, legacy: Legacy) -> Vec<u32> {
         self.sampled_in.extend(legacy.sampled_in);
-        let is_cause = |(activity, _): &&(Activity, usize)| activity.kind.is_cause();
-        let others = legacy.list.iter().filter(|of| !is_cause(of));
-        for (activity, _) in others {
+        let is_cause = |activity: &Activity| activity.kind.is_cause();
+        let known = legacy.list.iter().flatten();
+        for (activity, _) in known.clone().filter(|of| !is_cause(&of.0)) {
             self.number(*activity);
         }
         let begin = self.list.values.len() as u32;
-        for (activity, owner) in legacy.list.iter().filter(is_cause) {
+        for (activity, owner) in known.filter(|of| is_cause(&of.0)) {
             self.list.values.push(*activity);
             self.owners.push(*owner);
             self.note_last();
@@ -319,9 +326,10 @@ impl Activities {
         self.inherited = begin..self.list.values.len() as u32;
         let mut next = self.inherited.clone();
         let list = legacy.list.iter();
-        let numbers = list.map(|of| match is_cause(&of) {
-            true => next.next().unwrap_or(NONE),
-            false => self.number(of.0),
+        let numbers = list.map(|of| match of {
+            None => NONE,
+            Some((activity, _)) if is_cause(activity) => next.next().unwrap_or(NONE),
+            Some((activity, _)) => self.number(*activity),
         });
         numbers.collect()
     }

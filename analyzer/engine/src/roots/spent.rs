@@ -3,6 +3,7 @@
 //! Of hundreds of activities few take time between two meetings. Changes are listed with the meetings
 //! before them, so that nobody looks at the others.
 
+use crate::basics::ends::NONE;
 use crate::roots::synced::Closed;
 
 /// What a location did so far.
@@ -104,7 +105,7 @@ impl Spent {
     pub fn inherit(&mut self, then: &Sums, numbers: &[u32]) {
         (self.order, self.waited) = (then.order, then.waited);
         for (&number, &time) in numbers.iter().zip(&then.times) {
-            if time != 0 {
+            if time != 0 && number != NONE {
                 self.change(number).time = time;
             }
         }
@@ -171,22 +172,19 @@ impl Sums {
         self.times.clone_from(&other.times);
     }
 
-    /// The same of another location, whose activities have these `numbers` there.
-    pub fn renumbered(&self, numbers: &[u32]) -> Sums {
+    /// Activities have these `numbers` from now on, by those they had.
+    pub fn renumber(&mut self, numbers: &[u32]) {
         let mut times = Vec::new();
-        for (&number, &time) in numbers.iter().zip(&self.times) {
+        let known = numbers.iter().zip(&self.times);
+        for (&number, &time) in known.filter(|(number, _)| **number != NONE) {
             let at = number as usize;
             if times.len() <= at {
                 times.resize(at + 1, 0);
             }
             times[at] = time;
         }
-        Sums {
-            times,
-            // All of it may have changed since.
-            meetings: 0,
-            ..*self
-        }
+        // All of it may have changed since.
+        (self.times, self.meetings) = (times, 0);
     }
 
     /// What two locations did is compared from when the first of them `left` the call in which

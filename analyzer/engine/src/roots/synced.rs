@@ -58,26 +58,27 @@ pub struct Synced {
 }
 
 impl Synced {
-    /// Those with other ranks, for a thread that goes on from this one: its activities have these `numbers` there.
-    pub fn renumbered(&self, numbers: &[u32]) -> Synced {
+    /// Those with other ranks, for a thread that goes on from this one.
+    pub fn with_ranks(&self) -> Synced {
         let pairs = self.pairs.iter();
         let pairs = pairs.filter(|(partner, _)| matches!(partner, Partner::Rank(_)));
-        let pairs: Vec<(Partner, u32)> = pairs.map(|(partner, at)| (*partner, *at)).collect();
-        let sums = pairs.iter().map(|(_, at)| &self.sums[*at as usize]);
-        let groups = self.groups.iter();
-        Synced {
-            all: self.all.renumbered(numbers),
-            sums: sums.map(|sums| sums.renumbered(numbers)).collect(),
-            pairs: pairs
-                .into_iter()
-                .zip(0..)
-                .map(|((partner, _), at)| (partner, at))
-                .collect(),
-            groups: groups
-                .map(|(group, sums)| (*group, sums.renumbered(numbers)))
-                .collect(),
+        let mut ranks = Synced {
+            all: self.all.clone(),
+            groups: self.groups.clone(),
             ..Synced::default()
+        };
+        for (partner, at) in pairs {
+            ranks.pairs.insert(*partner, ranks.sums.len() as u32);
+            ranks.sums.push(self.sums[*at as usize].clone());
         }
+        ranks
+    }
+
+    /// Activities have these `numbers` from now on, by those they had.
+    pub fn renumber(&mut self, numbers: &[u32]) {
+        let groups = self.groups.iter_mut().map(|(_, sums)| sums);
+        let all = self.sums.iter_mut().chain(groups).chain([&mut self.all]);
+        all.for_each(|sums| sums.renumber(numbers));
     }
 
     /// The number of a partner.

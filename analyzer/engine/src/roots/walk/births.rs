@@ -4,6 +4,8 @@
 //! ranks as if the two were one until then; what it inherits is charged to that one. Waits stay where they
 //! were: the backward sweep hands the costs of what was inherited on to the creator.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::Walker;
 use crate::roots::activities::{Activity, Kind, Legacy, Site, is_call, site};
 use crate::roots::members::Members;
@@ -47,13 +49,14 @@ pub fn creators(
     by: impl Iterator<Item = Option<u32>>,
     numbers: &[u32],
 ) -> Vec<Option<(i64, usize)>> {
+    let positions: FxHashMap<u32, usize> = numbers.iter().copied().zip(0..).collect();
     let births_by = births.iter().zip(by);
     births_by
         .map(|(born, by)| {
             let born = (*born)?;
-            let was_there = |at: &usize| births[*at].is_none_or(|other| other < born);
-            let creator = numbers.iter().position(|number| Some(*number) == by);
-            Some((born, creator.filter(was_there).unwrap_or(0)))
+            let creator = by.and_then(|by| positions.get(&by).copied());
+            let creator = creator.filter(|at| births[*at].is_none_or(|other| other < born));
+            Some((born, creator.unwrap_or(0)))
         })
         .collect()
 }
@@ -65,43 +68,52 @@ pub fn tell(threads: &mut [Walker<'_>], births: &[Option<(i64, usize)>]) {
         let (at, creator) = (*born)?;
         Some((at, heir, creator))
     });
-    let mut known: Vec<(i64, usize, usize)> = known.collect();
-    known.sort_unstable();
-    let numbers: Vec<u32> = threads.iter().map(|thread| thread.name.1).collect();
-    for (position, (thread, born)) in threads.iter_mut().zip(births).enumerate() {
-        thread.born = *born;
-        let here = born.map_or(i64::MIN, |(at, _)| at);
-        for &(at, heir, creator) in known.iter().filter(|(at, ..)| *at > here) {
-            if known.len() <= MOST {
-                let with = With::Thread(numbers[heir]);
-                thread.moments.push(Moment { at, with });
-            }
-            if position == creator {
-                let with = With::Heir(heir);
-                thread.moments.push(Moment { at, with });
+    let known: Vec<(i64, usize, usize)> = known.collect();
+    for &(at, heir, creator) in &known {
+        threads[heir].born = Some((at, creator));
+        let with = With::Heir(heir);
+        threads[creator].moments.push(Moment { at, with });
+    }
+    if known.len() <= MOST {
+        for &(at, heir, _) in &known {
+            let with = With::Thread(threads[heir].name.1);
+            for thread in &mut *threads {
+                if thread.born.is_none_or(|(born, _)| born < at) {
+                    thread.moments.push(Moment { at, with });
+                }
             }
         }
     }
+    threads.iter_mut().for_each(|thread| thread.moments.sort());
 }
 
 /// Hands over what threads of a rank inherit. Of those that are `waiting` for it, by position, those go on whose
 /// creators do not wait.
 pub fn hand_over(threads: &mut [Walker<'_>], waiting: &mut [bool], members: &Members) {
-    let left = threads.iter_mut();
-    let left = left.flat_map(|thread| std::mem::take(&mut thread.heirs));
-    let mut left: Vec<Heritage> = left.collect();
-    let was_waiting = waiting.to_vec();
-    for (heir, waits) in waiting.iter_mut().enumerate().filter(|(_, waits)| **waits) {
-        let creator = threads[heir].born.map(|(_, creator)| creator);
-        let creator = creator.filter(|creator| !was_waiting[*creator]);
-        *waits = creator.is_none();
-        let has_left = left.iter().any(|heritage| heritage.heir == heir);
-        if let Some(creator) = creator.filter(|_| !has_left) {
-            left.push(threads[creator].ahead(heir, members));
-        }
+    let mut left: FxHashMap<usize, Heritage> = FxHashMap::default();
+    for thread in &mut *threads {
+        let heirs = std::mem::take(&mut thread.heirs).into_iter();
+        left.extend(heirs.map(|heritage| (heritage.heir, heritage)));
     }
-    for heritage in left {
-        let heir = &mut threads[heritage.heir];
+    let begins = (0..).zip(&*threads).filter_map(|(heir, thread)| {
+        let (_, creator) = thread.born.filter(|_| waiting[heir])?;
+        (!waiting[creator]).then_some((heir, creator))
+    });
+    let begins: Vec<(usize, usize)> = begins.collect();
+    let mut ahead = FxHashSet::default();
+    for &(heir, creator) in &begins {
+        if !left.contains_key(&heir) && ahead.insert(creator) {
+            for heritage in threads[creator].ahead(members) {
+                left.entry(heritage.heir).or_insert(heritage);
+            }
+        }
+        let creator = &threads[creator];
+        left.entry(heir)
+            .or_insert_with(|| creator.leave_to(heir, None));
+        waiting[heir] = false;
+    }
+    for (heir, heritage) in left {
+        let heir = &mut threads[heir];
         heir.heritage = heir.born.map(|_| heritage);
     }
 }
@@ -113,8 +125,8 @@ impl Walker<'_> {
         self.born.is_some() && self.heritage.is_none() && has_calls
     }
 
-    /// What a thread inherits that is started before the next call, which comes in a later slab.
-    fn ahead(&mut self, heir: usize, members: &Members) -> Heritage {
+    /// What threads inherit that are started before the next call, which comes in a later slab.
+    fn ahead(&mut self, members: &Members) -> Vec<Heritage> {
         let lists = (
             std::mem::take(&mut self.columns),
             std::mem::take(&mut self.times),
@@ -138,11 +150,7 @@ impl Walker<'_> {
             }
             None => ahead.close(members),
         }
-        let left = ahead.heirs.iter().position(|left| left.heir == heir);
-        match left {
-            Some(at) => ahead.heirs.swap_remove(at),
-            None => ahead.leave_to(heir, None),
-        }
+        ahead.heirs
     }
 
     /// What a thread inherits that is started now; `known` is what was done until then, and when, ns.
@@ -159,7 +167,7 @@ impl Walker<'_> {
                 until,
                 open.map_or(Site::default(), |open| site(self.thread, open.signature)),
             ),
-            synced: self.synced.clone(),
+            synced: self.synced.with_ranks(),
             activities: self.activities.legacy(self.lane),
         }
     }
@@ -185,7 +193,8 @@ impl Walker<'_> {
         let (until, begin) = heritage.until;
         let numbers = self.activities.inherit(heritage.activities);
         self.spent.inherit(&heritage.then, &numbers);
-        self.synced = heritage.synced.renumbered(&numbers);
+        self.synced = heritage.synced;
+        self.synced.renumber(&numbers);
         if until < born {
             // What the creator calls next is not known yet.
             let number = self.activities.number(Activity {

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use laggard_trace::{Event, calls};
+use rustc_hash::FxHashSet;
 
 use super::{Late, Walker};
 use crate::basics::ends::NONE;
@@ -18,7 +19,7 @@ use crate::stream::rows::{Row, TimeClass};
 use crate::wire::links::Link;
 
 /// Who is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum With {
     /// Another world rank.
     Rank(u32),
@@ -71,6 +72,19 @@ impl Moments {
         self.list.drain(..past);
     }
 
+    /// Of meetings with the same one, keeps the last: nothing happened between them.
+    fn keep_last(&mut self) {
+        let mut known = FxHashSet::default();
+        let mut kept: VecDeque<Moment> = VecDeque::new();
+        while let Some(moment) = self.list.pop_back() {
+            let is_meeting = matches!(moment.with, With::Rank(_) | With::Group(_));
+            if !is_meeting || known.insert(moment.with) {
+                kept.push_front(moment);
+            }
+        }
+        self.list = kept;
+    }
+
     fn has_heirs(&self) -> bool {
         let mut list = self.list.iter();
         list.any(|moment| matches!(moment.with, With::Heir(_)))
@@ -118,6 +132,9 @@ pub fn tell(threads: &mut [Walker<'_>], waits: &[Waits<'_>]) {
             }
         }
         thread.moments.sort();
+        if thread.columns.first == thread.columns.enter.len() {
+            thread.moments.keep_last();
+        }
     }
 }
 
