@@ -118,6 +118,42 @@ fn waits_of_the_creator_are_charged_to_whom_they_were_for() {
     assert_eq!(found.get(&(0, 30)), Some(&10.0), "{found:?}");
 }
 
+/// The creator has not begun itself, as far as is known, when its heir is late.
+#[test]
+fn creators_may_begin_after_their_heirs() {
+    let (mut main, mut thread, mut others) = ranks_and_threads(2, 20, (1, Some(2)));
+    let mut further = Calls::new(0, 2, 2);
+    further.was_started(10 * MS, Some(0));
+    others[0].recv(20, 0, 0, 2 * MS, 61 * MS);
+    thread.send(30, 1, 0, 60 * MS, 61 * MS);
+    main.send(15, 1, 1, 120 * MS, 121 * MS);
+    others[0].recv(21, 0, 1, 120 * MS, 121 * MS);
+    further.send(16, 1, 2, 150 * MS, 151 * MS);
+    others[0].recv(22, 0, 2, 150 * MS, 151 * MS);
+    others.push(further);
+    let found = costs(main, thread, others);
+    let expected = BTreeMap::from([((1, 15), 8.0), ((0, 16), 10.0), ((0, 30), 40.0)]);
+    assert_eq!(found, expected);
+}
+
+/// A trace says that a thread was started while its creator waited for somebody who waited for that thread.
+#[test]
+fn who_waits_starts_no_thread() {
+    let (mut main, mut thread, mut others) = ranks_and_threads(2, 20, (1, None));
+    main.recv(10, 1, 0, 10 * MS, 101 * MS);
+    others[0].recv(21, 0, 1, 30 * MS, 51 * MS);
+    thread.send(30, 1, 1, 50 * MS, 51 * MS);
+    others[0].send(22, 0, 0, 100 * MS, 101 * MS);
+    let found = costs(main, thread, others);
+    // Rank 0 waits for 90 ms, and rank 1 for 20 ms, which is a part of that.
+    let all: f64 = found.values().sum();
+    assert!((110.0..=130.0).contains(&all), "{found:?}");
+    assert!(
+        found.contains_key(&(21, 22)) && found.contains_key(&(0, 30)),
+        "{found:?}"
+    );
+}
+
 /// One thread after the other meets rank 1: of the second one counts what it did since the first one did.
 #[test]
 fn meetings_of_other_threads_count() {

@@ -518,15 +518,20 @@ impl<'j> Carrier<'j> {
         let inherited = charges
             .into_iter()
             .filter(|charge| charge.since <= of.order);
-        creator.charges.extend(inherited.map(|mut charge| {
+        for mut charge in inherited {
             let numbers = &of.numbers;
             charge.less.retain(|less| {
                 let number = numbers.iter().position(|own| *own == less.activity);
                 less.activity = number.map_or(NONE, |number| number as u32);
                 number.is_some()
             });
-            charge
-        }));
+            let of = (charge.since, charge.victim);
+            let mut known = creator.charges.iter_mut();
+            match known.find(|known| (known.since, known.victim) == of) {
+                Some(known) => known.merge(charge),
+                None => creator.charges.push(charge),
+            }
+        }
         None
     }
 
@@ -723,6 +728,27 @@ impl Charge {
         less.map_or((self.rate, self.most), |less| {
             (self.rate.saturating_sub(less.rate), less.most)
         })
+    }
+
+    /// Adds those of another location, which this one costs, too.
+    fn merge(&mut self, other: Charge) {
+        let find = |of: &[Less], activity| of.iter().position(|less| less.activity == activity);
+        for less in &mut self.less {
+            let here = find(&other.less, less.activity).map(|at| other.less[at]);
+            less.rate += here.map_or(0, |here| here.rate);
+            less.most = less.most.max(here.map_or(other.most, |here| here.most));
+        }
+        for less in &other.less {
+            if find(&self.less, less.activity).is_none() {
+                self.less.push(Less {
+                    most: self.most.max(less.most),
+                    ..*less
+                });
+            }
+        }
+        self.rate += other.rate;
+        self.most = self.most.max(other.most);
+        self.ranks |= other.ranks;
     }
 
     /// Adds what a ns costs because of a wait of these `ranks`, which waited `alike`.

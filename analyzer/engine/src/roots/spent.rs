@@ -105,7 +105,7 @@ impl Spent {
     pub fn inherit(&mut self, then: &Sums, numbers: &[u32]) {
         (self.order, self.waited) = (then.order, then.waited);
         for (&number, &time) in numbers.iter().zip(&then.times) {
-            if time != 0 && number != NONE {
+            if number != NONE {
                 self.change(number).time = time;
             }
         }
@@ -197,6 +197,16 @@ impl Sums {
             let part = later.min(time);
             *spent -= part.clamp(0, *spent);
             later -= part;
+        }
+    }
+
+    /// They are those before a call.
+    pub fn begin_before(&mut self, call: &Closed) {
+        self.order -= 1;
+        self.waited -= call.waited.min(self.waited);
+        for &(number, time) in call.alike.iter().chain(&call.parts) {
+            let spent = &mut self.times[number as usize];
+            *spent -= time.clamp(0, *spent);
         }
     }
 

@@ -217,6 +217,8 @@ impl<'s> Sweep<'s> {
             }
         };
         beside(walk, || idle.note(&links, &own, until));
+        let ranks = self.walkers.chunk_by_mut(|a, b| a.name.0 == b.name.0);
+        ranks.for_each(births::leave);
         for walker in &mut self.walkers {
             self.shared.add(&mut walker.activities, self.search.folds);
             for alone in &mut walker.alone {

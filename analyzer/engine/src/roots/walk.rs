@@ -184,6 +184,8 @@ pub struct Walker<'a> {
     heirs: Vec<Heritage>,
     heritage: Option<Heritage>,
     origin: Option<Origin>,
+    /// Whether it inherits anything.
+    inherits: bool,
     /// Requests posted so far.
     posts: u64,
     /// Non-blocking collectives under way, and those that the open call completes.
@@ -281,6 +283,7 @@ impl<'a> Walker<'a> {
             heirs: Vec::new(),
             heritage: None,
             origin: None,
+            inherits: false,
             posts: 0,
             started: Vec::new(),
             completing: Vec::new(),
@@ -695,9 +698,9 @@ impl<'a> Walker<'a> {
         // Samples, counters and waits tell of time that is there beside them.
         let mut spent = self.spent.times();
         // The creator of a thread has that itself.
-        if let Some(inherited) = spent.get_mut(self.activities.inherited()) {
-            inherited.fill(0);
-        }
+        let inherited = self.activities.inherited();
+        let own = spent.iter_mut().take(inherited.end);
+        own.skip(inherited.start).for_each(|time| *time = 0);
         for (inside, call) in self.activities.calls_around() {
             let time = spent.get_mut(inside as usize).map_or(0, std::mem::take);
             add(&mut spent, call, time);

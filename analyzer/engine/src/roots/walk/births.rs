@@ -68,11 +68,19 @@ pub fn tell(threads: &mut [Walker<'_>], births: &[Option<(i64, usize)>]) {
         let (at, creator) = (*born)?;
         Some((at, heir, creator))
     });
-    let known: Vec<(i64, usize, usize)> = known.collect();
-    for &(at, heir, creator) in &known {
+    let mut known: Vec<(i64, usize, usize)> = known.collect();
+    known.sort_unstable();
+    for &(at, heir, creator) in known.iter().rev() {
         threads[heir].born = Some((at, creator));
-        let with = With::Heir(heir);
-        threads[creator].moments.push(Moment { at, with });
+        // Who meets no other rank, and starts nobody who does, is compared since its birth.
+        threads[heir].inherits |= threads[heir].talks && threads[heir].folds;
+        threads[creator].inherits |= threads[heir].inherits;
+    }
+    for &(at, heir, creator) in &known {
+        if threads[heir].inherits {
+            let with = With::Heir(heir);
+            threads[creator].moments.push(Moment { at, with });
+        }
     }
     if known.len() <= MOST {
         for &(at, heir, _) in &known {
@@ -87,34 +95,50 @@ pub fn tell(threads: &mut [Walker<'_>], births: &[Option<(i64, usize)>]) {
     threads.iter_mut().for_each(|thread| thread.moments.sort());
 }
 
-/// Hands over what threads of a rank inherit. Of those that are `waiting` for it, by position, those go on whose
-/// creators do not wait.
-pub fn hand_over(threads: &mut [Walker<'_>], waiting: &mut [bool], members: &Members) {
-    let mut left: FxHashMap<usize, Heritage> = FxHashMap::default();
-    for thread in &mut *threads {
-        let heirs = std::mem::take(&mut thread.heirs).into_iter();
-        left.extend(heirs.map(|heritage| (heritage.heir, heritage)));
+/// Hands over what threads of a rank inherit that were started.
+pub fn leave(threads: &mut [Walker<'_>]) {
+    for creator in 0..threads.len() {
+        let heirs = std::mem::take(&mut threads[creator].heirs);
+        for heritage in heirs {
+            let heir = &mut threads[heritage.heir];
+            heir.heritage = heir.born.map(|_| heritage);
+        }
     }
-    let begins = (0..).zip(&*threads).filter_map(|(heir, thread)| {
-        let (_, creator) = thread.born.filter(|_| waiting[heir])?;
-        (!waiting[creator]).then_some((heir, creator))
-    });
-    let begins: Vec<(usize, usize)> = begins.collect();
-    let mut ahead = FxHashSet::default();
-    for &(heir, creator) in &begins {
-        if !left.contains_key(&heir) && ahead.insert(creator) {
-            for heritage in threads[creator].ahead(members) {
-                left.entry(heritage.heir).or_insert(heritage);
+}
+
+/// Of the threads that are `waiting` for what they inherit, by position, those go on whose creators do not wait.
+pub fn hand_over(threads: &mut [Walker<'_>], waiting: &mut [bool], members: &Members) {
+    leave(threads);
+    let goes_on = |(heir, thread): (usize, &Walker<'_>)| {
+        let creator = thread.born.filter(|_| waiting[heir])?.1;
+        (!waiting[creator]).then_some(heir)
+    };
+    let heirs: Vec<usize> = threads.iter().enumerate().filter_map(goes_on).collect();
+    // A creator may not have begun itself, as far as is known.
+    let mut due: Vec<(usize, usize)> = Vec::new();
+    let mut wanted = FxHashSet::default();
+    for heir in heirs {
+        waiting[heir] = false;
+        let (first, mut at) = (due.len(), heir);
+        while let Some((_, creator)) = threads[at].born.filter(|_| threads[at].heritage.is_none())
+            && wanted.insert(at)
+        {
+            due.push((at, creator));
+            at = creator;
+        }
+        due[first..].reverse();
+    }
+    let mut is_ahead = FxHashSet::default();
+    for (heir, creator) in due {
+        if threads[heir].heritage.is_none() && is_ahead.insert(creator) {
+            for heritage in threads[creator].ahead(&wanted, members) {
+                let heir = &mut threads[heritage.heir];
+                heir.heritage = heir.heritage.take().or(Some(heritage));
             }
         }
-        let creator = &threads[creator];
-        left.entry(heir)
-            .or_insert_with(|| creator.leave_to(heir, None));
-        waiting[heir] = false;
-    }
-    for (heir, heritage) in left {
-        let heir = &mut threads[heir];
-        heir.heritage = heir.born.map(|_| heritage);
+        if threads[heir].heritage.is_none() {
+            threads[heir].heritage = Some(threads[creator].leave_to(heir, None));
+        }
     }
 }
 
@@ -122,11 +146,11 @@ impl Walker<'_> {
     /// Whether it begins in the calls that were read, and another thread has to be walked over before.
     pub fn waits_to_begin(&self) -> bool {
         let has_calls = self.columns.first < self.columns.enter.len();
-        self.born.is_some() && self.heritage.is_none() && has_calls
+        self.inherits && self.born.is_some() && self.heritage.is_none() && has_calls
     }
 
     /// What threads inherit that are started before the next call, which comes in a later slab.
-    fn ahead(&mut self, members: &Members) -> Vec<Heritage> {
+    fn ahead(&mut self, wanted: &FxHashSet<usize>, members: &Members) -> Vec<Heritage> {
         let lists = (
             std::mem::take(&mut self.columns),
             std::mem::take(&mut self.times),
@@ -142,9 +166,10 @@ impl Walker<'_> {
             self.blames,
             self.alone,
         ) = lists;
+        ahead.moments.keep_heirs(wanted);
         match self.stream.peek(is_call(&self.thread.rows)) {
             Some((enter, event)) => {
-                let leave = enter + self.stream.length_ns(event.leave - event.enter);
+                let leave = self.stream.moment_ns(event.leave).max(enter);
                 let call = (u64::MAX, Some(&event));
                 ahead.enter(event.signature, (enter, leave), call, members);
             }
@@ -157,7 +182,7 @@ impl Walker<'_> {
     #[cold]
     pub(super) fn leave_to(&self, heir: usize, known: Option<(Sums, i64)>) -> Heritage {
         let open = self.open.as_ref();
-        let leave = open.map_or(i64::MIN, |open| open.leave);
+        let leave = open.map_or(i64::MAX, |open| open.leave);
         let (then, until) = known.unwrap_or_else(|| (Sums::now(&self.spent), leave));
         Heritage {
             creator: self.lane,
@@ -175,14 +200,17 @@ impl Walker<'_> {
     /// It was started at this moment, ns, before its first call, which has the signature `first`.
     #[cold]
     pub(super) fn live(&mut self, born: i64, first: u32) {
+        let heritage = self.heritage.take();
         let Some(open) = self.open.as_mut().filter(|open| open.leave < born) else {
             return;
         };
+        // Calls that come before have clocks that contradict that.
+        self.last.0 = self.last.0.max(born.saturating_sub(1));
         (open.enter, open.leave, open.begin) = (born, born, born);
         self.begin = Some(born);
         // Whom others met before is inherited.
         self.moments.forget(born);
-        if let Some(heritage) = self.heritage.take() {
+        if let Some(heritage) = heritage {
             self.inherit(heritage, born, first);
         }
         self.spent.order += 2;

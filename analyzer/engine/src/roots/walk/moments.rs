@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use laggard_trace::{Event, calls};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Late, Walker};
 use crate::basics::ends::NONE;
@@ -85,6 +85,20 @@ impl Moments {
         self.list = kept;
     }
 
+    /// Drops heirs but these.
+    pub fn keep_heirs(&mut self, wanted: &FxHashSet<usize>) {
+        self.list.retain(|moment| match moment.with {
+            With::Heir(heir) => wanted.contains(&heir),
+            _ => true,
+        });
+    }
+
+    /// Whether a thread is started until then, ns.
+    pub fn has_heirs_until(&self, until: i64) -> bool {
+        let mut due = self.list.iter().take_while(|moment| moment.at <= until);
+        due.any(|moment| matches!(moment.with, With::Heir(_)))
+    }
+
     fn has_heirs(&self) -> bool {
         let mut list = self.list.iter();
         list.any(|moment| matches!(moment.with, With::Heir(_)))
@@ -100,6 +114,38 @@ pub fn has_several(threads: &[Walker<'_>]) -> bool {
 
 /// A slab's waits of a location with the leaves of the late calls, and waits for it.
 pub type Waits<'w> = (&'w [Link], &'w [i64], &'w [Late]);
+
+/// When a thread waits for other ranks or is waited for, or starts threads, ns, ascending.
+#[derive(Default)]
+struct Needs {
+    of: FxHashMap<u32, Vec<i64>>,
+    /// For whichever ranks.
+    of_any: Vec<i64>,
+    all: Vec<i64>,
+}
+
+impl Needs {
+    /// Adds one that is for a rank; `NONE`: for any.
+    fn of_rank(&mut self, rank: u32, at: i64) {
+        match rank {
+            NONE => self.of_any.push(at),
+            rank => self.of.entry(rank).or_default().push(at),
+        }
+        self.all.push(at);
+    }
+
+    /// Whether there is one of these after a moment, and until another one.
+    fn has(&self, with: With, (after, until): (i64, i64)) -> bool {
+        let is_in = |times: &Vec<i64>| {
+            let next = times.partition_point(|at| *at <= after);
+            times.get(next).is_some_and(|at| *at <= until)
+        };
+        match with {
+            With::Rank(rank) => self.of.get(&rank).is_some_and(is_in) || is_in(&self.of_any),
+            _ => is_in(&self.all),
+        }
+    }
+}
 
 /// Tells the threads of a rank whom others of them meet in a slab. Of meetings with the same one, a thread needs the
 /// last one before each of its own waits, and before waits for it.
@@ -120,13 +166,9 @@ pub fn tell(threads: &mut [Walker<'_>], waits: &[Waits<'_>]) {
         for same in all.chunk_by(|a, b| a.0 == b.0) {
             let others = same.iter().filter(|(.., by)| *by != position);
             let mut others = others.map(|(with, at, _)| (*with, *at)).peekable();
-            let mut need = 0;
             while let Some((with, at)) = others.next() {
-                while needs.get(need).is_some_and(|need| *need <= at) {
-                    need += 1;
-                }
                 let next = others.peek().map_or(i64::MAX, |(_, at)| *at);
-                if next == i64::MAX || needs.get(need).is_some_and(|need| *need <= next) {
+                if next == i64::MAX || needs.has(with, (at, next)) {
                     thread.moments.push(Moment { at, with });
                 }
             }
@@ -180,16 +222,27 @@ impl Walker<'_> {
         met
     }
 
-    /// When it waits for other ranks or is waited for, or starts threads, ns, ascending.
-    fn needs(&self, (own, _, lates): &Waits<'_>) -> Vec<i64> {
-        let own = own.iter().map(|link| link.enter);
-        let lates = lates.iter().filter_map(|late| {
-            let at = self.columns.position(late.event)?;
-            Some(self.columns.enter[at])
-        });
+    /// When it has to know whom others met.
+    fn needs(&self, (own, _, lates): &Waits<'_>) -> Needs {
+        let mut needs = Needs::default();
+        for link in *own {
+            needs.of_rank(link.late_rank, link.enter);
+        }
+        for late in *lates {
+            if let Some(at) = self.columns.position(late.event) {
+                let rank = if late.group == NONE { late.rank } else { NONE };
+                needs.of_rank(rank, self.columns.enter[at]);
+            }
+        }
+        // What the last call waits for may be known in the next slab.
+        needs.of_any.extend(self.columns.enter.last());
         let births = self.moments.list.iter().map(|moment| moment.at);
-        let mut needs: Vec<i64> = own.chain(lates).chain(births).collect();
-        needs.sort_unstable();
+        needs.of_any.extend(births);
+        let ranks = needs.of.values_mut();
+        ranks.for_each(|times| times.sort_unstable());
+        needs.of_any.sort_unstable();
+        needs.all.extend(&needs.of_any);
+        needs.all.sort_unstable();
         needs
     }
 
@@ -247,7 +300,11 @@ impl Walker<'_> {
                 With::Group(group) => self.synced.group((group, false), &self.spent),
                 With::Heir(heir) => {
                     let mut then = Sums::now(&self.spent);
-                    then.begin_at(at, call);
+                    match call.number {
+                        NONE => then.begin_at(at, call),
+                        // Who waits starts no thread: what is known of the call's waits comes after it.
+                        _ => then.begin_before(call),
+                    }
                     let heritage = self.leave_to(heir, Some((then, at)));
                     self.heirs.push(heritage);
                     continue;

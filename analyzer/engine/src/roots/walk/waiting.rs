@@ -107,6 +107,7 @@ impl Walker<'_> {
             open.until = open.until.max(link.time);
         }
         self.last.0 = self.last.0.max(link.time);
+        self.is_ordered &= !self.moments.has_heirs_until(link.time);
         let order = self.spent.order + 1;
         let row = self.thread.rows.get(link.signature as usize);
         if link.late_rank == NONE {
