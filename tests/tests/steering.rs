@@ -311,6 +311,22 @@ fn any_thread_of_a_rank_hears_it() {
     assert_eq!(said, RANKS as usize, "{}", ended.stderr);
 }
 
+/// Without time off the processor nothing else is read now and then.
+#[test]
+fn ranks_that_only_look_hear_it() {
+    for mode in ["trace", "profile"] {
+        let test = format!("steer-looks-{mode}");
+        let env = [("LAGGARD_MODE", mode), ("LAGGARD_PROCESSOR_TIME", "0")];
+        let running = Running::scene(("looks", RANKS), &test, &env, |_| ());
+        running.steers(&["--pause"], "ranks 0-2: paused");
+        let ended = running.ends();
+        // A profile alone has no records.
+        let changes: &[&str] = if mode == "trace" { &["paused"] } else { &[] };
+        assert_eq!(ended.changes(1), changes, "{mode}");
+        assert_eq!(ended.report.anomaly("steered"), 3, "{mode}");
+    }
+}
+
 #[test]
 fn ranks_that_share_a_file_hear_it() {
     let running = Running::new("steer-node", &[("LAGGARD_FILE_PER", "node")], |_| ());

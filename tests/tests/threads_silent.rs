@@ -226,6 +226,13 @@ fn what_processes_share_is_no_meeting_of_threads() {
     }
 }
 
+/// Who looks at a variable until the others are done does no work, whomever these waited for before.
+#[test]
+fn who_looks_until_told_to_end_is_no_location() {
+    let run = Run::of("looker.c", 1, "1");
+    assert_eq!(run.report["run"]["locations"], 2, "{}", run.dump);
+}
+
 /// Regions in too many others and waits of too many threads are counted, and the program goes on.
 #[test]
 fn what_is_too_much_is_counted() {

@@ -13,6 +13,7 @@ mod stretches;
 use std::io;
 
 use laggard_callpath::{CallSite, ModuleId, PathId, Tracer};
+use laggard_trace::calls::user::STEER;
 use laggard_trace::{
     Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature, Subject,
     calls::{self, Call},
@@ -578,7 +579,9 @@ impl Stream {
     }
 
     fn define_signature(&mut self, raw: &Raw, id: u32) {
-        if !self.is_writing() {
+        // A profile alone tells by the definition that the recording was changed.
+        let is_told = self.records || raw.operation == STEER;
+        if !is_told || !self.writer.is_recording() {
             return;
         }
         if let Some(group) = raw.group() {

@@ -65,7 +65,7 @@ pub(super) fn joins(thread: u64) {
     joining.thread.store(thread, Ordering::Release);
 }
 
-/// It has given up.
+/// It has given up, or that thread has ended.
 pub(super) fn joins_no_more(thread: u64) {
     let known = &joining(thread).thread;
     let _ = known.compare_exchange(thread, 0, Ordering::AcqRel, Ordering::Relaxed);
@@ -80,7 +80,7 @@ fn is_waited_for(thread: u64, born: u64) -> bool {
     is_known && waited >= now.saturating_sub(born) / PART
 }
 
-/// Whether the end of any thread has been waited for since that part of the calling one's life, which began then. Who
+/// Whether the end of any thread is waited for, since that part of the calling one's life, which began then. Who
 /// waits so does not tell others to end.
 fn is_join_known(born: u64) -> bool {
     let now = clock::now();

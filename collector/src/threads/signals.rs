@@ -69,7 +69,7 @@ macro_rules! waits {
                     let result = unsafe { next($($p),*) };
                     if let Some(wait) = wait {
                         let is_over = has_timed_out(result);
-                        if is_over && is_join {
+                        if is_join {
                             births::joins_no_more(what.1);
                         }
                         wait.end(if is_over { ENDED_BY_NOBODY } else { size.into() });

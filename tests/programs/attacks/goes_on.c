@@ -1,8 +1,9 @@
 /* Works in rounds until the file that its first argument names is there; then, as the second one
  * says, "ends", or ranks wait for each other ("hangs") or for one that computes ("computes") until the
- * first file is gone again. Of "hangs" nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another thread does that, and the
- * first one waits for it. When the file of a third argument
- * is there, the program resumes its recording by MPI_Pcontrol, and removes it. */
+ * first file is gone again. Of "hangs" nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another
+ * thread does that, and the first one waits for it. In "looks", there are no rounds: ranks look for a message that nobody
+ * sends. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and removes
+ * it. */
 #include "../common.h"
 #include <pthread.h>
 #include <signal.h>
@@ -41,6 +42,13 @@ NOINLINE static void circle(void)
     MPI_Recv(&value, 1, MPI_INT, (rank + 1) % size, 7, WORLD, MPI_STATUS_IGNORE);
 }
 
+static void looks(void)
+{
+    int found = 0;
+    while (!found && !is_there())
+        MPI_Iprobe(MPI_ANY_SOURCE, 9, WORLD, &found, MPI_STATUS_IGNORE);
+}
+
 static void *rounds(void *resume)
 {
     int next = GO_ON;
@@ -68,6 +76,8 @@ int main(int argc, char **argv)
     if (strcmp(scene, "thread") == 0) {
         REQUIRE(pthread_create(&other, NULL, rounds, resume) == 0);
         pthread_join(other, NULL);
+    } else if (strcmp(scene, "looks") == 0) {
+        looks();
     } else {
         rounds(resume);
     }

@@ -59,7 +59,7 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         .collect();
     if !changes.is_empty() {
         let detail = "the recording was changed while it went on, by laggard steer: laggard dump tells \
-            when, as laggard_steer";
+            when, as laggard_steer, unless a profile alone was recorded";
         add("steered", AnomalySeverity::Info, 1, detail.to_owned());
     }
     if changes.contains(&Change::Refused) {
