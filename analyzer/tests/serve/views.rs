@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{
     RANKS, US, answers, asked, growing, is_under_way, packed, same, share, share_of, write,
 };
-use crate::support::{finalize, init, ranks};
+use crate::support::{Calls, finalize, init, ranks};
 
 /// The answer to a question about the critical path, or messages.
 fn path(share: &Share, question: &Value) -> Value {
@@ -497,4 +497,44 @@ fn changes_of_the_recording_are_listed() {
     let before = growing(short.path());
     assert_eq!(asked(&before, all.clone()).unwrap()["count"], 3);
     assert_eq!(asked(&growing(trace.path()), all).unwrap(), told[0]);
+}
+
+/// All of the run is what the report says of each location.
+fn check_all(share: &Share) {
+    for (at, location) in share.report().unwrap().locations.iter().enumerate() {
+        let answer = asked(share, json!({"ask": "selection", "first": at, "last": at})).unwrap();
+        let times = &answer["times_s"];
+        same(&times["computation"], location.computation_s);
+        same(&times["communication"], location.communication_s);
+        same(&times["synchronization"], location.synchronization_s);
+        same(&times["io"], location.io_s);
+        same(&times["waiting"], location.wait_s);
+    }
+}
+
+/// Threads that wait for work are in the report to their end, also after the first one has ended MPI.
+#[test]
+fn threads_are_told_to_their_end() {
+    let trace = tempfile::tempdir().unwrap();
+    for (rank, mut calls) in (0..).zip(ranks(2)) {
+        calls.call(1, init(), 0, 100 * US);
+        calls.collective(10, number::MPI_Barrier, 0, 200 * US, (300 + 50 * rank) * US);
+        calls.call(40, finalize(), (400 + 100 * rank) * US, 900 * US);
+        calls.write(trace.path());
+        let mut thread = Calls::new(rank as u32, 1, 2);
+        let idle = Signature {
+            operation: number::omp_idle,
+            ..Signature::default()
+        };
+        thread.call(20, idle, 150 * US, 250 * US);
+        thread.call(20, idle, 350 * US, 950 * US);
+        thread.write(trace.path());
+    }
+    let share = share(trace.path());
+    check_all(&share);
+    let all = asked(&share, json!({"ask": "selection"})).unwrap();
+    same(
+        &all["times_s"]["synchronization"],
+        2.0 * 700e-6 + 250e-6 + 100e-6,
+    );
 }

@@ -87,7 +87,8 @@ impl Events {
             let bounds = &self.opened.bounds[at];
             let span = bounds.span;
             let begin = clock.ns(bounds.started.unwrap_or(span.0));
-            let end = clock.ns(span.1).min(stopped.unwrap_or(i64::MAX));
+            // Threads that do not shut the library down are measured to their end, as in a report.
+            let end = clock.ns(span.1).saturating_sub_unsigned(times.shutdown);
             Spent {
                 measured: (begin, end.max(begin)),
                 computation_ns: times.computation(),
