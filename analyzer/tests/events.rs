@@ -311,7 +311,7 @@ fn a_sweep_gives_the_same_calls_and_waits() {
         });
         assert!(swept.calls == calls && swept.chunks.len() > 1);
         for &(mark, enter) in &swept.chunks {
-            events.operations_from(at, mark, &[]).read(|call| {
+            events.operations_from(at, mark, (&[], None)).read(|call| {
                 assert_eq!((call.number, call.enter), (mark.number, enter));
                 ControlFlow::Break(())
             });

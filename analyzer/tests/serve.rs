@@ -1,5 +1,6 @@
 //! Questions about a trace: answers are those of the report, whoever holds which part of the trace.
 
+mod looks;
 mod metrics;
 mod regions;
 mod views;

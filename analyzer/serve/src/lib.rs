@@ -22,6 +22,7 @@
 mod against;
 pub mod follow;
 pub mod index;
+mod looks;
 mod messages;
 mod news;
 pub mod questions;

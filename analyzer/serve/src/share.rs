@@ -184,8 +184,9 @@ impl Share {
     pub fn operations_from(&self, at: usize, time: i64) -> Operations<'_> {
         let index = self.index_of(at);
         let (mark, within) = (index.mark(time), index.within(time));
-        let events = &self.events;
-        events.operations_from(at - self.own.start, mark, &within)
+        let before = (&within[..], index.shortest(time));
+        self.events
+            .operations_from(at - self.own.start, mark, before)
     }
 
     /// Samples of the time before a call of an own location: numbers of call paths, and when they were taken, ns.

@@ -6,7 +6,10 @@ use anyhow::{Context, Result};
 use laggard_engine::events::Operation;
 use laggard_trace::flags;
 
-use crate::index::{KINDS, LocationIndex, Moment, few_before, kind, overlap, scaled};
+use crate::index::{
+    KINDS, KeptWait, LocationIndex, Moment, few_before, fit, kind, overlap, scaled,
+};
+use crate::looks::{Between, Reader};
 use crate::share::Share;
 use laggard_overlay::filters::Sum;
 use laggard_overlay::{Stop, Stopped};
@@ -137,7 +140,15 @@ pub fn times(
     times_and_calls(share, (at, locations), borders, stop, |_| {})
 }
 
-/// The same. Also gives the calls between the first border and the last, if they are read.
+/// What is read of a location.
+pub enum Read<'r, 'c> {
+    /// A call.
+    Call(&'r Operation<'c>),
+    /// Time between looks that counts as looking.
+    Between(Between),
+}
+
+/// The same. Also gives what is read between the first border and the last, if single calls are.
 ///
 /// # Errors
 /// Nobody wants the answer any more.
@@ -146,7 +157,7 @@ pub fn times_and_calls(
     (at, locations): (usize, usize),
     borders: &[i64],
     stop: &Stop,
-    mut take: impl FnMut(&Operation),
+    mut take: impl FnMut(Read<'_, '_>),
 ) -> Result<Vec<Times>, Stopped> {
     stop.check()?;
     let index = share.index_of(at);
@@ -161,13 +172,19 @@ pub fn times_and_calls(
             .zip(&mut times)
             .for_each(|(time, part)| part[1 + kind] = time);
     }
-    waiting(index, borders, is_exact, |part, time| {
-        times[part][WAITING] += time;
-    });
     if is_exact {
         let mut first = 0;
-        calls(share, at, (from, until), stop, |call| {
-            take(call);
+        read_all(share, at, (from, until), stop, |read| {
+            let call = match read {
+                Read::Call(call) => call,
+                Read::Between(ref between) => {
+                    within(borders, between.stretch, |part, time| {
+                        let (begin, end) = between.stretch;
+                        times[part][1 + between.kind] += scaled(between.time, time, end - begin);
+                    });
+                    return take(read);
+                }
+            };
             // Most calls are in the part of the one before, or in the next one.
             let passed = few_before(&borders[first..], |&border| border <= call.enter);
             first += passed.saturating_sub(1);
@@ -177,13 +194,128 @@ pub fn times_and_calls(
                 0
             };
             add(&mut times[from..], &borders[from..], index.measured, call);
+            take(read);
         })?;
     }
+    add_waiting(index, borders, is_exact, &mut times);
     for (part, borders) in times.iter_mut().zip(borders.windows(2)) {
-        let inside: i64 = part[1..=KINDS].iter().sum();
-        part[0] = (index.covered((borders[0], borders[1])) - inside).max(0);
+        part[0] = (index.covered((borders[0], borders[1])) - inside(part)).max(0);
     }
     Ok(times)
+}
+
+/// Time in calls.
+fn inside(times: &Times) -> i64 {
+    times[1..=KINDS].iter().sum()
+}
+
+/// Gives all that a location did in a stretch.
+fn read_all(
+    share: &Share,
+    at: usize,
+    (from, until): (i64, i64),
+    stop: &Stop,
+    mut take: impl FnMut(Read<'_, '_>),
+) -> Result<(), Stopped> {
+    let mut looks = Reader::new(share.index_of(at));
+    read(share, at, from, stop, |call| {
+        let is_open = looks.take(call, |between| take(Read::Between(between)));
+        // Regions end after the calls in them.
+        if call.enter >= until && call.call.is_none_or(|call| !call.is_user()) {
+            return match is_open {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            };
+        }
+        if call.leave > from {
+            take(Read::Call(call));
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// Adds the waiting to parts of which the time in calls is known. What is lost in looks lies in these, not in the work
+/// between them.
+fn add_waiting(index: &LocationIndex, borders: &[i64], is_exact: bool, times: &mut [Times]) {
+    let mut looked = vec![0; times.len()];
+    if is_exact && index.has_all_waits() {
+        for wait in index.waits((borders[0], borders[borders.len() - 1])) {
+            spread(wait, borders, |part, time| match wait.is_spread() {
+                true => looked[part] += time,
+                false => times[part][WAITING] += time,
+            });
+        }
+    } else {
+        let known = differences(index, borders, |at| at.waiting());
+        looked
+            .iter_mut()
+            .zip(known)
+            .for_each(|(part, time)| *part = time);
+        if index.looks.is_empty() {
+            let parts = times.iter_mut().zip(&looked);
+            parts.for_each(|(part, time)| part[WAITING] = *time);
+            return;
+        }
+    }
+    let more = fit(&mut looked, |part| {
+        inside(&times[part]) - times[part][WAITING]
+    });
+    let parts = times.iter_mut().zip(&looked);
+    parts.for_each(|(part, time)| part[WAITING] += time);
+    // All of the run has all of it.
+    if index.is_all_in((borders[0], borders[borders.len() - 1])) {
+        times
+            .iter_mut()
+            .last()
+            .into_iter()
+            .for_each(|last| last[WAITING] += more);
+    }
+}
+
+/// Gives the parts between `borders` that a wait is in, and how much of it.
+fn spread(wait: &KeptWait, borders: &[i64], mut take: impl FnMut(usize, i64)) {
+    let up_to = |time: i64| scaled(wait.lost, time - wait.since, wait.until - wait.since);
+    within(borders, (wait.since, wait.until), |part, time| {
+        let begin = wait.since.max(borders[part]);
+        take(part, up_to(begin + time) - up_to(begin));
+    });
+}
+
+/// Adds what a location lost by waiting of one kind to `sums` of the parts between `borders`, as far as its waits are
+/// kept; `locations` are asked about in all.
+///
+/// # Errors
+/// Nobody wants the answer any more.
+pub fn add_waits(
+    share: &Share,
+    (at, locations): (usize, usize),
+    borders: &[i64],
+    pattern: u32,
+    sums: &mut [Sum],
+    stop: &Stop,
+) -> Result<(), Stopped> {
+    let index = share.index_of(at);
+    let stretch = (borders[0], borders[borders.len() - 1]);
+    let waits = || {
+        let waits = index.waits(stretch);
+        waits.filter(|wait| wait.pattern == pattern)
+    };
+    let mut looked = vec![0; sums.len()];
+    for wait in waits() {
+        spread(wait, borders, |part, time| match wait.is_spread() {
+            true => looked[part] += time,
+            false => sums[part].0 += time,
+        });
+    }
+    if is_exact(share, at, stretch, locations) && waits().any(KeptWait::is_spread) {
+        let times = times(share, at, borders, locations, stop)?;
+        let more = fit(&mut looked, |part| inside(&times[part]));
+        let last = sums.last_mut().filter(|_| index.is_all_in(stretch));
+        last.into_iter().for_each(|last| last.0 += more);
+    }
+    let parts = sums.iter_mut().zip(looked);
+    parts.for_each(|(sum, time)| sum.0 += time);
+    Ok(())
 }
 
 /// Adds what a location spent on one kind of time to `sums` of the parts between `borders`; `locations` are
@@ -204,7 +336,13 @@ pub fn add_kind(
     let is_exact = is_exact(share, at, stretch, locations);
     stop.check()?;
     match metric {
-        WAITING => waiting(index, borders, is_exact, |part, time| sums[part].0 += time),
+        // Where nobody looks, each wait is in its call.
+        WAITING if index.looks.is_empty() => {
+            let mut times = vec![Times::default(); sums.len()];
+            add_waiting(index, borders, is_exact, &mut times);
+            let parts = sums.iter_mut().zip(times);
+            parts.for_each(|(sum, part)| sum.0 += part[WAITING]);
+        }
         1..=KINDS if !is_exact => {
             let times = differences(index, borders, |at| at.inside(metric - 1));
             let parts = sums.iter_mut().zip(times);
@@ -217,24 +355,6 @@ pub fn add_kind(
         }
     }
     Ok(())
-}
-
-/// Gives the parts between `borders`, and the waiting in each.
-fn waiting(
-    index: &LocationIndex,
-    borders: &[i64],
-    is_exact: bool,
-    mut take: impl FnMut(usize, i64),
-) {
-    if is_exact && index.has_all_waits() {
-        for wait in index.waits((borders[0], borders[borders.len() - 1])) {
-            let wait = (wait.since, wait.since.saturating_add(wait.lost));
-            within(borders, wait, &mut take);
-        }
-        return;
-    }
-    let times = differences(index, borders, |at| at.waiting()).enumerate();
-    times.for_each(|(part, time)| take(part, time));
 }
 
 /// What the index knows of the parts between `borders`.

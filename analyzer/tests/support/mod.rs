@@ -226,19 +226,23 @@ impl Calls {
     /// A call.
     pub fn call(&mut self, line: u32, signature: Signature, enter: u64, leave: u64) {
         self.unprofiled(line, signature, enter, leave);
+        self.in_profile(line, signature.operation, (1, leave - enter));
+    }
+
+    /// Calls that are in the profile, and their time, beside the records of them.
+    pub fn in_profile(&mut self, line: u32, operation: u16, (count, time): (u64, u64)) {
         let path = self.path(line);
-        let key = (signature.operation, path);
+        let key = (operation, path);
         let entry = self.profile.entry(key).or_insert(ProfileEntry {
             operation: key.0,
             call_path: key.1,
             minimum: u64::MAX,
             ..ProfileEntry::default()
         });
-        let time = leave - enter;
-        entry.count += 1;
+        entry.count += count;
         entry.total += time;
-        entry.minimum = entry.minimum.min(time);
-        entry.maximum = entry.maximum.max(time);
+        entry.minimum = entry.minimum.min(time / count);
+        entry.maximum = entry.maximum.max(time / count);
     }
 
     /// The list of these requests, given by post number, with outcomes.

@@ -50,7 +50,7 @@ use crate::replay::preparation::Judged;
 use crate::replay::rounds::Rounds;
 use crate::replay::slab;
 use crate::report::eager;
-pub use crate::stream::polling::Look;
+pub use crate::stream::polling::{IN_A_ROW, Look, LookAt, NotedLook};
 pub use crate::stream::rows::TimeClass;
 pub use crate::stream::within::{Nest, begins_region};
 use crate::symbols::Symbols;
@@ -333,13 +333,19 @@ impl Events {
 
     /// The calls of one location, in order of return.
     pub fn operations(&self, location: usize) -> Operations<'_> {
-        Operations::from(self, location, Mark::default(), &[])
+        Operations::from(self, location, Mark::default(), (&[], None))
     }
 
     /// The calls of one location after a mark that [`Operations::mark`] gave for it. `within` are signatures of the calls that
-    /// began the parallel regions around it, the innermost one last.
-    pub fn operations_from(&self, location: usize, mark: Mark, within: &[u32]) -> Operations<'_> {
-        Operations::from(self, location, mark, within)
+    /// began the parallel regions around it, the innermost one last. `shortest` is the shortest look before it, ns, see
+    /// [`NotedLook::shortest`].
+    pub fn operations_from(
+        &self,
+        location: usize,
+        mark: Mark,
+        (within, shortest): (&[u32], Option<i64>),
+    ) -> Operations<'_> {
+        Operations::from(self, location, mark, (within, shortest))
     }
 
     /// The files of the trace.

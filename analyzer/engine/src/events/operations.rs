@@ -11,8 +11,9 @@ use laggard_trace::{
 use super::Events;
 use super::among::Among;
 use super::parallel::{InRegion, Regions};
+use crate::basics::intern::path_key;
 use crate::roots::activities::tells;
-use crate::stream::polling::{Look, Looks, LooksOf, looks};
+use crate::stream::polling::{Look, LookAt, Looks, LooksOf, Places, looks};
 use crate::stream::rows::TimeClass;
 
 /// An item of a location.
@@ -198,6 +199,8 @@ pub struct Operation<'c> {
     pub outcome: Outcome,
     /// If it looks whether something has come: what counts as looking.
     pub look: Option<Look>,
+    /// The same as a sweep tells it: of looks that nobody cancels, from the first look in the place on that is read.
+    pub look_at: Option<LookAt>,
     /// Parts of the time since the call before, by [`OUTSIDE`].
     pub beside: [i64; OUTSIDE.len()],
     /// Parts of the call itself that were not its work, by [`OUTSIDE`]. What it waited is among them.
@@ -306,6 +309,10 @@ pub struct Operations<'e> {
     calls: Calls<'e>,
     by_signature: Vec<OfSignature>,
     looks: Looks,
+    places: Places,
+    /// Number of the row of looks, and whether a look at each place was in vain since one found something.
+    row: u64,
+    vain: Vec<bool>,
     regions: Regions,
     /// Records skipped so far because they are undefined or damaged.
     pub skipped: u64,
@@ -323,12 +330,12 @@ struct OfSignature {
 }
 
 impl<'e> Operations<'e> {
-    /// `within` are signatures that began the regions around the mark.
+    /// `within` are signatures that began the regions around the mark, `shortest` is the shortest look before it.
     pub(crate) fn from(
         events: &'e Events,
         location: usize,
         mark: Mark,
-        within: &[u32],
+        (within, shortest): (&[u32], Option<i64>),
     ) -> Operations<'e> {
         let found = &events.opened.locations[location];
         let signatures = found.definitions.signatures();
@@ -339,13 +346,21 @@ impl<'e> Operations<'e> {
             call_path: events.path_number(location, signature.call_path),
             looking: looks(signature),
         };
+        let by_signature: Vec<OfSignature> = signatures.iter().map(of_signature).collect();
+        let mut places = Places::default();
+        let is_vain = |id: usize| by_signature[id].looking.map(|looks| looks.is_vain);
+        let path = |id: usize| path_key(&found.definitions, signatures[id].call_path);
+        let vain = places.know(signatures, is_vain, path);
         Operations {
             events,
             location,
             rank: found.header.rank,
             calls: Calls::from(found, mark),
-            by_signature: signatures.iter().map(of_signature).collect(),
-            looks: Looks::default(),
+            by_signature,
+            looks: Looks::after(shortest),
+            places,
+            row: 0,
+            vain: vec![false; vain.len()],
             regions: Regions::begun(
                 within
                     .iter()
@@ -382,6 +397,8 @@ impl<'e> Operations<'e> {
         let (events, location, regions) = (self.events, self.location, &mut self.regions);
         let (clock, rank) = (&events.clocks[location], self.rank);
         let (by_signature, looks) = (&self.by_signature, &mut self.looks);
+        let (places, current, vain) = (&self.places, &mut self.row, &mut self.vain);
+        let definitions = &events.opened.locations[location].definitions;
         let skipped = &mut self.skipped;
         self.calls.read_chunk(|item| {
             let (number, event, signature) = match item {
@@ -418,6 +435,18 @@ impl<'e> Operations<'e> {
                 ..region
             });
             let look = looks.look(of.looking, (enter, leave), Some(event), length_ns);
+            let look_at = look.filter(|_| !places.is_empty()).map(|look| {
+                *current += u64::from(!look.follows);
+                let path = || path_key(definitions, signature.call_path);
+                let place = places.of((event.signature, signature), path, Some(event));
+                let known = vain.get_mut(place as usize);
+                let was = known.map(|vain| std::mem::replace(vain, look.is_vain));
+                LookAt {
+                    place,
+                    row: *current,
+                    ends: !look.is_vain && was == Some(true),
+                }
+            });
             visit(&Operation {
                 number,
                 call: of.call,
@@ -446,6 +475,7 @@ impl<'e> Operations<'e> {
                     _ => Outcome::Done,
                 },
                 look,
+                look_at,
                 beside: OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
                 off: event.inside.of_call(length_ns),
                 region,

@@ -11,6 +11,7 @@ use crate::replay::agent::{Agent, PutAway};
 use crate::replay::rank::Rank;
 use crate::replay::rounds::Rounds;
 use crate::stream::columns::{Columns, Stream};
+use crate::stream::polling::NotedLook;
 use crate::waits::log::{ShortLog, ShortWait};
 
 /// Takes what one location did.
@@ -25,6 +26,7 @@ pub trait Sweep: Send {
 pub struct SlabOfCalls<'s> {
     columns: &'s Columns,
     stream: &'s Stream<'s>,
+    looks: &'s [NotedLook],
 }
 
 impl SlabOfCalls<'_> {
@@ -59,6 +61,13 @@ impl SlabOfCalls<'_> {
         })
     }
 
+    /// Its looks, with their positions; none where no look is in vain.
+    pub fn looks(&self) -> impl Iterator<Item = (usize, &NotedLook)> + Clone {
+        let first = self.columns.first;
+        let looks = self.looks.iter();
+        looks.map(move |look| (look.position - first, look))
+    }
+
     /// Chunks of which these are the first calls: number of the chunk's first call, its position among
     /// the calls, and its number in the file. The first call of the last one may be in the next slab.
     pub fn chunks(&self) -> impl Iterator<Item = (u64, usize, u32)> {
@@ -76,7 +85,7 @@ impl SlabOfCalls<'_> {
 /// Goes over all locations once; `to` takes what they did, by location.
 pub fn sweep<T: Sweep>(events: &Events, rounds: &Rounds, groups: Groups, to: &mut [T]) {
     let (mut agent, borders) = rounds.begin(&events.timeline, None, Some(groups));
-    agent.ranks.iter_mut().for_each(Rank::note_waits_in_short);
+    agent.ranks.iter_mut().for_each(Rank::note_in_short);
     let ends = borders.into_iter().map(Some).chain([None]);
     for end in ends {
         slab(&mut agent, end, to);
@@ -95,7 +104,7 @@ pub fn go_on<T: Sweep>(
     let since = known.as_ref().map_or(i64::MIN, |(_, until)| *until);
     let known = known.map(|(known, _)| known);
     let (mut agent, borders) = rounds.go_on(&events.timeline, groups, known);
-    agent.ranks.iter_mut().for_each(Rank::note_waits_in_short);
+    agent.ranks.iter_mut().for_each(Rank::note_in_short);
     let end = events.end_ns().saturating_add(1).max(since);
     let ends = borders
         .into_iter()
@@ -113,7 +122,12 @@ fn slab<T: Sweep>(agent: &mut Agent<'_>, end: Option<i64>, to: &mut [T]) {
     each(&mut agent.ranks, to, |rank, to| {
         for (thread, to) in rank.recorded.threads.iter().zip(to) {
             let (columns, stream) = (&thread.columns, &thread.stream);
-            to.calls(&SlabOfCalls { columns, stream });
+            let looks = thread.polling.noted.as_deref().unwrap_or_default();
+            to.calls(&SlabOfCalls {
+                columns,
+                stream,
+                looks,
+            });
         }
     });
     agent.ask_and_name(until, is_last);

@@ -152,6 +152,7 @@ pub fn loss(
     Some(Lost {
         left: i64::MAX,
         group: 0,
+        looked: None,
         pattern: match calls::call(operation).map(|call| call.generic) {
             Some(GenericType::OneSidedGet) => PatternId::CompetingGet,
             _ => PatternId::CompetingPut,

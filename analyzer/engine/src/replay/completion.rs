@@ -276,7 +276,10 @@ impl Rank<'_> {
                     leave: looks.end,
                     signature,
                 };
-                let loss = Loss::sure(PatternId::LookedInVain, looks.looked, None);
+                let loss = Loss {
+                    looked: Some((looks.begin, looks.end)),
+                    ..Loss::sure(PatternId::LookedInVain, looks.looked, None)
+                };
                 charged.charge(hosts, waiting, loss);
             }
         }

@@ -343,8 +343,11 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// From now on notes each wait state in short.
-    pub fn note_waits_in_short(&mut self) {
+    /// From now on notes each wait state in short, and each look.
+    pub fn note_in_short(&mut self) {
+        for thread in &mut self.recorded.threads {
+            thread.polling.noted = Some(Vec::new());
+        }
         for charged in &mut self.messages.asker.charged {
             charged.short = Some(ShortLog::default());
         }

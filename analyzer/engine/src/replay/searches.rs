@@ -145,6 +145,7 @@ impl Open {
             losses.0.push(Lost {
                 left: i64::MAX,
                 group: 0,
+                looked: None,
                 pattern: match of_window {
                     true => PatternId::LockContention,
                     false => PatternId::WaitOnLock,
@@ -170,6 +171,7 @@ impl Open {
             losses.0.push(Lost {
                 left: i64::MAX,
                 group: 0,
+                looked: None,
                 pattern,
                 severity,
                 late: Some(best.detail),

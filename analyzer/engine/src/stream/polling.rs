@@ -20,7 +20,7 @@ use crate::stream::rows::Row;
 
 /// Fewer looks in a row, with nothing but looking between them, are no wait if they never find
 /// anything: such a program only drives the library now and then.
-const CALLS: u64 = 10;
+pub const IN_A_ROW: u64 = 10;
 /// Most stretches of an episode that are told apart. Those with the least time between them are
 /// taken as one, in which looks are spread evenly.
 const STRETCHES: usize = 16;
@@ -75,6 +75,30 @@ pub struct Look {
     pub between: i64,
 }
 
+/// Where a record of looks belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookAt {
+    /// Number of the place among those of the location; [`NONE`] if no look there was in vain.
+    pub place: u32,
+    /// Number of the row of looks: one goes on while all time between looks counts as looking.
+    pub row: u64,
+    /// Whether it ends an episode.
+    pub ends: bool,
+}
+
+/// A record of looks, as a sweep is told of it.
+#[derive(Clone, Copy, Debug)]
+pub struct NotedLook {
+    /// Its position in the columns.
+    pub position: usize,
+    /// What counts as looking.
+    pub look: Look,
+    /// Where it belongs.
+    pub at: LookAt,
+    /// The shortest look so far, ns.
+    pub shortest: i64,
+}
+
 /// Follows the looks of a location.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looks {
@@ -106,6 +130,14 @@ impl Spots {
 }
 
 impl Looks {
+    /// Goes on after others of which this was the shortest, ns.
+    pub fn after(shortest: Option<i64>) -> Looks {
+        Looks {
+            shortest,
+            ..Looks::default()
+        }
+    }
+
     /// Passes over calls that are no looks.
     pub fn pass(&mut self) {
         self.left = None;
@@ -358,13 +390,78 @@ struct Looking {
     vain: (Episode, Between),
 }
 
+/// The places where looks of a location found nothing.
+#[derive(Debug, Default)]
+pub struct Places {
+    numbers: FxHashMap<Place, u32>,
+    /// Place of each signature that looks; `NONE` if no look there was in vain. Empty: none was.
+    of_signatures: Vec<u32>,
+}
+
+impl Places {
+    /// Takes in all signatures, those that are known already among them. `is_vain` tells of each by id whether its
+    /// looks find nothing, if it looks. Returns a signature of looks in vain for each place that is new.
+    pub fn know(
+        &mut self,
+        signatures: &[Signature],
+        is_vain: impl Fn(usize) -> Option<bool>,
+        path: impl Fn(usize) -> PathKey,
+    ) -> Vec<u32> {
+        let looks = signatures.iter().enumerate();
+        let looks = looks.filter_map(|(id, signature)| Some((id, signature, is_vain(id)?)));
+        let mut new = Vec::new();
+        for (id, signature, _) in looks.clone().filter(|(.., is_vain)| *is_vain) {
+            let next = self.numbers.len() as u32;
+            let place = place(signature, path(id), None);
+            if *self.numbers.entry(place).or_insert(next) == next {
+                new.push(id as u32);
+            }
+        }
+        if !self.numbers.is_empty() {
+            self.of_signatures.clear();
+            self.of_signatures.resize(signatures.len(), NONE);
+            for (id, signature, _) in looks {
+                let number = self.number(place(signature, path(id), None));
+                self.of_signatures[id] = number.unwrap_or(NONE);
+            }
+        }
+        new
+    }
+
+    /// The number of a place, or of looks there that do not tell at what.
+    fn number(&self, place: Place) -> Option<u32> {
+        let known = self.numbers.get(&place);
+        let known = known.or_else(|| self.numbers.get(&(place.0, place.1, UNKNOWN)));
+        known.copied()
+    }
+
+    /// The number of the place of a look; [`NONE`] if no look there was in vain.
+    #[inline]
+    pub fn of(
+        &self,
+        (id, signature): (u32, &Signature),
+        path: impl FnOnce() -> PathKey,
+        event: Option<&Event>,
+    ) -> u32 {
+        let number = match event {
+            Some(event) if event.address.is_some() || event.receive_endpoint.is_some() => {
+                self.number(place(signature, path(), Some(event)))
+            }
+            _ => self.of_signatures.get(id as usize).copied(),
+        };
+        number.unwrap_or(NONE)
+    }
+
+    /// Whether no look was in vain.
+    pub fn is_empty(&self) -> bool {
+        self.of_signatures.is_empty()
+    }
+}
+
 /// Polling of a location.
 #[derive(Debug, Default)]
 pub struct Polling {
-    /// Numbers of the places where looks found nothing.
-    numbers: FxHashMap<Place, u32>,
-    /// Place of each signature that looks; `NONE` if no look there was in vain. Empty: none was.
-    places: Vec<u32>,
+    places: Places,
     /// By place.
     looking: Vec<Looking>,
     looks: Looks,
@@ -376,6 +473,8 @@ pub struct Polling {
     last: u32,
     /// Episodes that ended in this slab, with the numbers of the calls that ended them.
     ended: VecDeque<(u64, Episode)>,
+    /// The looks of this slab, if requested.
+    pub noted: Option<Vec<NotedLook>>,
 }
 
 impl Polling {
@@ -388,30 +487,14 @@ impl Polling {
 
     /// Takes in all signatures, those that are known already among them.
     pub fn know(&mut self, signatures: &[Signature], rows: &[Row], paths: &[PathKey]) {
-        let all = || signatures.iter().zip(rows).zip(paths);
-        let looks = (0..).zip(all()).filter(|(_, ((_, row), _))| row.looks);
-        for (id, ((signature, _), path)) in looks.filter(|(_, ((_, row), _))| is_vain(row)) {
-            let next = self.looking.len() as u32;
-            let place = place(signature, *path, None);
-            if *self.numbers.entry(place).or_insert(next) == next {
-                self.looking.push(Looking::default());
-                self.looking[next as usize].signature = id;
-            }
-        }
-        if !self.looking.is_empty() {
-            let places = all().map(|((signature, row), path)| match row.looks {
-                true => self.number(place(signature, *path, None)),
-                false => None,
-            });
-            self.places = places.map(|place| place.unwrap_or(NONE)).collect();
-        }
-    }
-
-    /// The number of a place, or of looks there that do not tell at what.
-    fn number(&self, place: Place) -> Option<u32> {
-        let known = self.numbers.get(&place);
-        let known = known.or_else(|| self.numbers.get(&(place.0, place.1, UNKNOWN)));
-        known.copied()
+        let known = rows.len().min(paths.len()).min(signatures.len());
+        let vain = |id: usize| rows[id].looks.then(|| is_vain(&rows[id]));
+        let new = self.places.know(&signatures[..known], vain, |id| paths[id]);
+        self.looking
+            .extend(new.into_iter().map(|signature| Looking {
+                signature,
+                ..Looking::default()
+            }));
     }
 
     /// Takes the calls of a new slab. `lists` are the requests that calls complete, by id.
@@ -424,6 +507,7 @@ impl Polling {
         stream: &Stream,
     ) {
         self.ended.clear();
+        self.noted.iter_mut().for_each(Vec::clear);
         if self.places.is_empty() {
             return;
         }
@@ -440,14 +524,10 @@ impl Polling {
             let call = (columns.signature[at], row);
             if let Some(look) = self.looks.take(call, times, event, stream) {
                 self.row += u64::from(!look.follows);
-                let number = match event {
-                    Some(event) if event.address.is_some() || event.receive_endpoint.is_some() => {
-                        let place = place(&signatures[signature], paths[signature], Some(event));
-                        self.number(place)
-                    }
-                    _ => self.places.get(signature).copied(),
-                };
-                let found = number.and_then(|number| self.looking.get_mut(number as usize));
+                let of = (columns.signature[at], &signatures[signature]);
+                let place = self.places.of(of, || paths[signature], event);
+                let found = self.looking.get_mut(place as usize);
+                let mut ends = false;
                 if look.is_vain {
                     if let Some(found) = found {
                         found.add(&look, times, (self.posts, self.last));
@@ -461,6 +541,16 @@ impl Polling {
                     found.add(&look, times, (self.posts, self.last));
                     let episode = found.end(times.0, first);
                     self.ended.push_back((columns.number + at as u64, episode));
+                    ends = true;
+                }
+                if let Some(noted) = &mut self.noted {
+                    let row = self.row;
+                    noted.push(NotedLook {
+                        position: at,
+                        look,
+                        at: LookAt { place, row, ends },
+                        shortest: self.looks.shortest.unwrap_or(0),
+                    });
                 }
             }
             self.posts += u64::from(row.has(flags::POSTS));
@@ -595,7 +685,7 @@ impl Looking {
     /// Ends the run.
     fn close(&mut self) {
         let run = std::mem::take(&mut self.run);
-        if run.calls >= CALLS {
+        if run.calls >= IN_A_ROW {
             self.vain.0.add(run.stretch);
             self.vain.1.merge(&run.between);
         }

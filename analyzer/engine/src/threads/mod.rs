@@ -139,6 +139,7 @@ impl Threads {
                 },
                 left: i64::MAX,
                 group: 0,
+                looked: None,
             };
             own.charge(hosts, waiting, loss);
         }

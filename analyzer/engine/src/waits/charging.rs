@@ -65,6 +65,8 @@ pub struct Loss<'a> {
     pub left: i64,
     /// Communicator or window in which it waited; 0 if that is the call's.
     pub group: u64,
+    /// If it was lost in looks: from when to when these were, ns. There may be work between them.
+    pub looked: Option<(i64, i64)>,
 }
 
 /// An owned [`Loss`].
@@ -84,6 +86,8 @@ pub struct Lost {
     pub left: i64,
     /// See [`Loss::group`].
     pub group: u64,
+    /// See [`Loss::looked`].
+    pub looked: Option<(i64, i64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -202,6 +206,7 @@ impl<'a> Loss<'a> {
             whom: late.map_or(Whom::Nobody, Whom::One),
             left: i64::MAX,
             group: 0,
+            looked: None,
         }
     }
 }
@@ -217,7 +222,7 @@ impl Lost {
     pub fn polled(losses: &[Lost], since: i64, episode: &Episode) -> Vec<Lost> {
         let mut moment = since;
         let polled = losses.iter().map(|lost| {
-            let before = episode.before(moment);
+            let (begin, before) = (moment, episode.before(moment));
             moment = moment.saturating_add(lost.severity);
             let severity = episode.before(moment) - before;
             let part = |share: i64| {
@@ -233,6 +238,7 @@ impl Lost {
                 severity,
                 doubt: part(lost.doubt),
                 shares: shares.collect(),
+                looked: Some((begin, moment)),
                 ..lost.clone()
             }
         });
@@ -252,6 +258,7 @@ impl Lost {
             },
             left: self.left,
             group: self.group,
+            looked: self.looked,
         }
     }
 }
@@ -271,6 +278,7 @@ impl From<Loss<'_>> for Lost {
             shares,
             left: loss.left,
             group: loss.group,
+            looked: loss.looked,
         }
     }
 }

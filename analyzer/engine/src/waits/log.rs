@@ -49,7 +49,9 @@ pub struct ShortWait {
     pub leave: i64,
     /// When the wait began, ns: before the call, if that found what others had looked for in vain.
     pub since: i64,
-    /// Time lost since then, ns.
+    /// When it was over, ns. Of a wait in looks, there may be work before that.
+    pub until: i64,
+    /// Time lost in between, ns.
     pub lost: i64,
     /// Signature of the call.
     pub signature: u32,
@@ -75,11 +77,14 @@ pub struct ShortLate {
 impl Sink for ShortLog {
     fn take(&mut self, wait: &WaitState<'_>) {
         let (waiting, loss) = (&wait.waiting, &wait.loss);
+        let lasted = waiting.since.saturating_add(loss.severity);
+        let (since, until) = loss.looked.unwrap_or((waiting.since, lasted));
         self.0.push(ShortWait {
             pattern: loss.pattern,
             enter: waiting.enter,
             leave: waiting.leave,
-            since: waiting.since,
+            since,
+            until: until.max(since.saturating_add(loss.severity)),
             lost: loss.severity,
             signature: waiting.signature,
             group: loss.group,

@@ -17,8 +17,8 @@ export async function follow(location, wait) {
   const steps = [];
   let [at, step] = [location, wait];
   while (step !== null && step.late_location !== null && steps.length < MOST) {
-    const { since_s: since, lost_s: lost, late_location: late, late_enter_s: enter } = step;
-    steps.push({ at, since, until: since + lost, late, enter, rank: step.late_rank });
+    const { since_s: since, until_s: until, late_location: late, late_enter_s: enter } = step;
+    steps.push({ at, since, until, late, enter, rank: step.late_rank });
     if (steps.some((one) => one.at === late) || enter <= since) break;
     const answer = await ask({ ask: "meanwhile", location: late, from_s: since, until_s: enter });
     if (answer === null) return null;

@@ -86,8 +86,8 @@ function paint(pen, wide, tall) {
     }
     else drawParts(pen, lane, top, wide, colours);
     pen.fillStyle = colours[4];
-    for (const [since, lost] of lane.waits) {
-      pen.fillRect(x(since), top + LANE - 9, Math.max(1, x(since + lost) - x(since)), 4);
+    for (const [since, , , , , , lasted] of lane.waits) {
+      pen.fillRect(x(since), top + LANE - 9, Math.max(1, x(since + lasted) - x(since)), 4);
     }
   });
   const tops = new Map(shown.lanes.map((lane, at) => [lane.location, at * LANE]));
@@ -185,9 +185,9 @@ function drawArrows(pen, x, colour) {
   pen.strokeStyle = colour;
   pen.lineWidth = 1.2;
   shown.lanes.forEach((lane, at) => {
-    for (const [since, lost, , rank, late, enter] of lane.waits) {
-      if (late === null || lanes.get(late) === at || x(since + lost) - x(since) < 3) continue;
-      const [begin, low] = [x(since + lost), at * LANE + LANE - 7];
+    for (const [since, , , rank, late, enter, lasted] of lane.waits) {
+      if (late === null || lanes.get(late) === at || x(since + lasted) - x(since) < 3) continue;
+      const [begin, low] = [x(since + lasted), at * LANE + LANE - 7];
       pen.beginPath();
       pen.moveTo(begin, low);
       if (lanes.has(late)) pen.lineTo(x(enter), lanes.get(late) * LANE + LANE / 2);

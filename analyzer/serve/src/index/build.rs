@@ -1,12 +1,14 @@
 //! Making an index: one sweep over the calls of all locations, in which their waits are found, too.
 
+use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::ops::Range;
 use std::path::Path;
 
 use anyhow::Result;
 use laggard_comm::Job;
 use laggard_engine::events::{
-    self, Events, Nest, ShortWait, SlabOfCalls, Sweep, TimeClass, begins_region,
+    self, Events, NONE, Nest, NotedLook, ShortWait, SlabOfCalls, Sweep, TimeClass, begins_region,
 };
 use laggard_trace::calls::{self, Call, user::STEER};
 use laggard_trace::{Record, Signature, flags};
@@ -14,9 +16,10 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, LostBy, MarkAt, RegionAt,
-    Waits, few_before, kind,
+    CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, LooksAt, LostBy, MarkAt,
+    RegionAt, Waits, few_before, fit, kind, kind_of,
 };
+use crate::looks::Run;
 
 /// One wait of so many records is kept, those that lost most.
 const RECORDS: usize = 200;
@@ -175,6 +178,34 @@ fn counted(signature: &Signature) -> u8 {
     }
 }
 
+/// Amounts, ns, by the number of the checkpoint after them.
+#[derive(Clone, Debug, Default)]
+struct Amounts(Vec<(usize, i64)>);
+
+impl Amounts {
+    fn add(&mut self, at: usize, amount: i64) {
+        match self.0.last_mut().filter(|last| last.0 == at) {
+            Some(last) => last.1 += amount,
+            None => self.0.push((at, amount)),
+        }
+    }
+}
+
+/// Looks at a place: what counts of the time between them.
+#[derive(Clone, Debug, Default)]
+struct Looking {
+    /// One of their signatures.
+    signature: u32,
+    kind: usize,
+    found: Option<i64>,
+    /// What counts already, ns.
+    counted: i64,
+    /// What counts once one finds something, and the part of it that counts if none ever does.
+    open: Amounts,
+    vain: Amounts,
+    run: Run<(usize, i64)>,
+}
+
 /// The index of a location in the making; a clone is finished while the other goes on. In it, `waiting` of a checkpoint is what was lost since the one
 /// before.
 #[derive(Clone)]
@@ -195,8 +226,15 @@ struct Building {
     sums: Checkpoint,
     /// The checkpoint after the last wait that was told; as many as there are if it is not there yet.
     next: usize,
-    /// Waits that ended after the last checkpoint: when, and what they lost, ns.
-    ahead: Vec<(i64, i64)>,
+    /// Waits that ended after the last checkpoint: when, what they lost, ns, and whether in looks.
+    ahead: Vec<(i64, i64, bool)>,
+    /// By number of the checkpoint after it: what counts of the time between looks, and what waits in looks lost.
+    between: Vec<[i64; KINDS]>,
+    looked: Vec<i64>,
+    /// By number of the place.
+    looking: Vec<Looking>,
+    /// The shortest look so far, ns; 0 = none.
+    shortest: i64,
     /// Most waits that are kept.
     most: usize,
     /// Shorter ones are not, ns.
@@ -211,14 +249,14 @@ impl Sweep for Building {
         if new.iter().any(|new| begins_region(new.operation)) {
             self.nest.get_or_insert_default();
         }
-        let mut at = 0;
+        let (mut at, mut looks) = (0, calls.looks().peekable());
         for (repeated, inside) in calls.repeated() {
-            self.add(calls, at..repeated, None);
+            self.add(calls, at..repeated, None, &mut looks);
             at = repeated + 1;
-            self.add(calls, repeated..at, Some(inside));
+            self.add(calls, repeated..at, Some(inside), &mut looks);
         }
-        self.add(calls, at..calls.len(), None);
-        let mut passed = 0;
+        self.add(calls, at..calls.len(), None, &mut looks);
+        let (mut passed, mut looks) = (0, calls.looks().peekable());
         for (number, at, chunk) in calls.chunks() {
             self.pass(calls, passed..at);
             passed = at;
@@ -226,15 +264,22 @@ impl Sweep for Building {
             let Some((enter, ..)) = calls.some(at..calls.len()).next() else {
                 continue;
             };
-            let (chunk, region) = (chunk.into(), self.region());
+            while let Some((_, look)) = looks.next_if(|(position, _)| *position < at) {
+                self.shortest = look.shortest;
+            }
+            let (chunk, region, shortest) = (chunk.into(), self.region(), self.shortest);
             self.index.marks.pop_if(|last| last.number == number);
             self.index.marks.push(MarkAt {
                 enter,
                 number,
                 chunk,
                 region,
+                shortest,
             });
         }
+        self.shortest = looks
+            .last()
+            .map_or(self.shortest, |(_, last)| last.shortest);
         self.pass(calls, passed..calls.len());
     }
 
@@ -242,16 +287,21 @@ impl Sweep for Building {
         if wait.lost <= 0 || !wait.pattern.is_waiting() || wait.pattern.is_startup() {
             return;
         }
-        let checkpoints = &mut self.index.checkpoints;
-        // As a rule it is that of the wait before, or one of the next.
-        let before = self.next.checked_sub(1).map(|at| &checkpoints[at]);
-        if before.is_some_and(|before| before.time >= wait.leave) {
-            self.next = 0;
-        }
-        self.next += few_before(&checkpoints[self.next..], |one| one.time < wait.leave);
-        match checkpoints.get_mut(self.next) {
-            Some(next) => next.waiting += wait.lost,
-            None => self.ahead.push((wait.leave, wait.lost)),
+        match wait.since < wait.enter || wait.lost < wait.until - wait.since {
+            true => self.spread(wait),
+            false => {
+                let checkpoints = &mut self.index.checkpoints;
+                // As a rule it is that of the wait before, or one of the next.
+                let before = self.next.checked_sub(1).map(|at| &checkpoints[at]);
+                if before.is_some_and(|before| before.time >= wait.leave) {
+                    self.next = 0;
+                }
+                self.next += few_before(&checkpoints[self.next..], |one| one.time < wait.leave);
+                match checkpoints.get_mut(self.next) {
+                    Some(next) => next.waiting += wait.lost,
+                    None => self.ahead.push((wait.leave, wait.lost, false)),
+                }
+            }
         }
         let signature = wait.signature as usize;
         if self.lost.len() <= signature {
@@ -265,6 +315,7 @@ impl Sweep for Building {
         self.waits.push(KeptWait {
             since: wait.since,
             lost: wait.lost,
+            until: wait.until,
             enter: wait.enter,
             late_enter: late.map_or(i64::MIN, |late| late.enter),
             // Its thread until all waits are known.
@@ -303,6 +354,10 @@ impl Building {
             sums,
             next: 0,
             ahead: Vec::new(),
+            between: Vec::new(),
+            looked: Vec::new(),
+            looking: Vec::new(),
+            shortest: 0,
             most,
             least: 0,
         }
@@ -335,9 +390,19 @@ impl Building {
     }
 
     /// Adds successive calls. `inside` is the time in them, if it is not all of that.
-    fn add(&mut self, calls: &SlabOfCalls<'_>, positions: Range<usize>, inside: Option<i64>) {
+    fn add<'l>(
+        &mut self,
+        calls: &SlabOfCalls<'_>,
+        positions: Range<usize>,
+        inside: Option<i64>,
+        looks: &mut Peekable<impl Iterator<Item = (usize, &'l NotedLook)>>,
+    ) {
         let measured = self.index.measured;
-        for (enter, leave, signature) in calls.some(positions) {
+        for (at, (enter, leave, signature)) in positions.clone().zip(calls.some(positions)) {
+            if let Some((_, noted)) = looks.next_if(|(position, _)| *position == at) {
+                let operation = calls.signatures()[signature as usize].operation;
+                self.look(noted, (signature, operation), (enter, leave));
+            }
             let kind = self.counted.get(signature as usize).copied();
             let kind = kind.unwrap_or(NOTHING);
             if kind >= CHANGE {
@@ -363,6 +428,58 @@ impl Building {
         }
     }
 
+    /// Takes looks of which the checkpoint is still to come.
+    fn look(
+        &mut self,
+        NotedLook { look, at, .. }: &NotedLook,
+        (signature, operation): (u32, u16),
+        (enter, leave): (i64, i64),
+    ) {
+        if at.place == NONE || !(look.is_vain || at.ends) {
+            return;
+        }
+        let place = at.place as usize;
+        if self.looking.len() <= place {
+            self.looking.resize_with(place + 1, Looking::default);
+        }
+        let looking = &mut self.looking[place];
+        (looking.signature, looking.kind) = (signature, kind_of(operation));
+        let next = self.index.checkpoints.len();
+        looking.open.add(next, look.between);
+        if look.is_vain {
+            let between = |before| (next, look.between - look.before + before);
+            let (run, vain) = (&mut looking.run, &mut looking.vain);
+            run.take((look, at.row, leave - enter), between, |(next, between)| {
+                vain.add(next, between);
+            });
+            return;
+        }
+        looking.found = Some(enter);
+        looking.run = Run::default();
+        looking.vain.0.clear();
+        let open = std::mem::take(&mut looking.open);
+        looking.counted += count(&mut self.between, looking.kind, &open);
+    }
+
+    /// Adds a wait in looks to the checkpoints that it reaches to.
+    fn spread(&mut self, wait: &ShortWait) {
+        let up_to = |time: i64| scaled(wait.lost, time - wait.since, wait.until - wait.since);
+        let checkpoints = &self.index.checkpoints;
+        let mut at = checkpoints.partition_point(|one| one.time <= wait.since);
+        let mut begin = wait.since;
+        while let Some(next) = checkpoints.get(at).filter(|_| begin < wait.until) {
+            let end = next.time.min(wait.until);
+            let most = self.looked.len().max(at + 1);
+            self.looked.resize(most, 0);
+            self.looked[at] += up_to(end) - up_to(begin);
+            (begin, at) = (end, at + 1);
+        }
+        let rest = wait.lost - up_to(begin);
+        if begin < wait.until && rest > 0 {
+            self.ahead.push((wait.until, rest, true));
+        }
+    }
+
     /// Adds a checkpoint; moments ascend, and one at the same moment replaces the last.
     fn check(&mut self) {
         let mut sums = self.sums;
@@ -370,10 +487,19 @@ impl Building {
         if let Some(last) = checkpoints.pop_if(|last| last.time >= sums.time) {
             sums.waiting = last.waiting;
         }
-        self.ahead.retain(|&(leave, lost)| {
-            let is_ahead = leave > sums.time;
-            sums.waiting += if is_ahead { 0 } else { lost };
-            is_ahead
+        let (at, looked) = (checkpoints.len(), &mut self.looked);
+        self.ahead.retain(|&(leave, lost, is_looked)| {
+            if leave > sums.time {
+                return true;
+            }
+            if is_looked {
+                let most = looked.len().max(at + 1);
+                looked.resize(most, 0);
+                looked[at] += lost;
+            } else {
+                sums.waiting += lost;
+            }
+            false
         });
         checkpoints.push(sums);
     }
@@ -392,6 +518,28 @@ impl Building {
             at += 1;
             is_kept
         });
+        let (before, kept) = (last + 1, checkpoints.len());
+        let now = |at: usize| match at {
+            _ if at >= before => kept + at - before,
+            _ if at == last => kept - 1,
+            _ => at.div_ceil(2),
+        };
+        let (mut between, mut looked) = (Vec::new(), Vec::new());
+        for (at, times) in self.between.iter().enumerate() {
+            between.resize(now(at) + 1, [0; KINDS]);
+            let sums = between[now(at)].iter_mut();
+            sums.zip(times).for_each(|(sum, time)| *sum += time);
+        }
+        for (at, time) in self.looked.iter().enumerate() {
+            looked.resize(now(at) + 1, 0);
+            looked[now(at)] += time;
+        }
+        (self.between, self.looked) = (between, looked);
+        for one in &mut self.looking {
+            for amounts in [&mut one.open.0, &mut one.vain.0, &mut one.run.kept] {
+                amounts.iter_mut().for_each(|(at, _)| *at = now(*at));
+            }
+        }
         self.index.coarser += 1;
         self.next = 0;
     }
@@ -400,11 +548,23 @@ impl Building {
     fn finish(mut self, places: &FxHashMap<(u32, u32), u32>) -> LocationIndex {
         self.check();
         self.keep_longest();
-        let (mut index, mut waits) = (self.index, self.waits);
-        // What ends after the last moment was lost before it, too.
-        if let Some(last) = index.checkpoints.last_mut() {
-            last.waiting += self.ahead.iter().map(|(_, lost)| lost).sum::<i64>();
+        for looking in &mut self.looking {
+            looking.counted += count(&mut self.between, looking.kind, &looking.vain);
         }
+        let (mut index, mut waits) = (self.index, self.waits);
+        add_between(&mut index.checkpoints, &self.between);
+        // What ends after the last moment was lost before it, too.
+        let ahead = |of: bool| {
+            let ahead = self.ahead.iter().filter(|ahead| ahead.2 == of);
+            ahead.map(|(_, lost, _)| lost).sum::<i64>()
+        };
+        if let Some(last) = index.checkpoints.last_mut() {
+            last.waiting += ahead(false);
+            let most = self.looked.len().max(1);
+            self.looked.resize(most, 0);
+            self.looked[most - 1] += ahead(true);
+        }
+        add_looked(&mut index.checkpoints, self.looked);
         for wait in &mut waits {
             let late = places.get(&(wait.late_rank, wait.late_location));
             wait.late_location = late.copied().unwrap_or(u32::MAX);
@@ -413,9 +573,25 @@ impl Building {
         waits.sort_unstable();
         waits.shrink_to_fit();
         index.waits = Waits::new(waits);
-        let lost = (0..).zip(self.lost).filter(|(_, lost)| *lost > 0);
-        let lost = lost.map(|(signature, lost)| LostBy { signature, lost });
+        let mut sums: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+        for (signature, lost) in (0..).zip(self.lost).filter(|(_, lost)| *lost > 0) {
+            sums.entry(signature).or_default().0 = lost;
+        }
+        for looking in self.looking.iter().filter(|looking| looking.counted > 0) {
+            sums.entry(looking.signature).or_default().1 += looking.counted;
+        }
+        let lost = sums.into_iter().map(|(signature, (lost, between))| LostBy {
+            signature,
+            lost,
+            between,
+        });
         index.lost = lost.collect();
+        let places = (0..).zip(&self.looking);
+        let places = places.map(|(place, looking)| LooksAt {
+            place,
+            found: looking.found.unwrap_or(i64::MIN),
+        });
+        index.looks = places.collect();
         let mut sum = 0;
         for checkpoint in &mut index.checkpoints {
             sum += checkpoint.waiting;
@@ -433,4 +609,50 @@ impl Building {
             waits.truncate(most);
         }
     }
+}
+
+/// Adds amounts of a kind to those by checkpoint. Returns their sum.
+fn count(between: &mut Vec<[i64; KINDS]>, kind: usize, amounts: &Amounts) -> i64 {
+    let most = amounts.0.last().map_or(0, |last| last.0 + 1);
+    between.resize(between.len().max(most), [0; KINDS]);
+    let counted = amounts.0.iter().map(|&(at, amount)| {
+        between[at][kind] += amount;
+        amount
+    });
+    counted.sum()
+}
+
+/// Adds what counts of the time between looks to the time in calls.
+fn add_between(checkpoints: &mut [Checkpoint], between: &[[i64; KINDS]]) {
+    let mut sums = [0; KINDS];
+    let beyond = between.get(checkpoints.len()..).unwrap_or_default();
+    let last = checkpoints.len().saturating_sub(1);
+    for (at, checkpoint) in checkpoints.iter_mut().enumerate() {
+        let beyond = beyond.iter().filter(|_| at == last);
+        for times in between.get(at).into_iter().chain(beyond) {
+            let times = sums.iter_mut().zip(times);
+            times.for_each(|(sum, time)| *sum += time);
+        }
+        let inside = checkpoint.inside.iter_mut().zip(sums);
+        inside.for_each(|(inside, sum)| *inside += sum);
+    }
+}
+
+/// Adds what waits in looks lost to the waiting, where there is time in calls for it.
+fn add_looked(checkpoints: &mut [Checkpoint], mut looked: Vec<i64>) {
+    if checkpoints.is_empty() || looked.iter().all(|&lost| lost == 0) {
+        return;
+    }
+    let beyond: i64 = looked.drain(checkpoints.len().min(looked.len())..).sum();
+    looked.resize(checkpoints.len(), 0);
+    let last = looked.len() - 1;
+    looked[last] += beyond;
+    let inside = |at: usize| -> i64 { checkpoints[at].inside.iter().sum() };
+    let room = |at: usize| {
+        let before = at.checked_sub(1).map_or(0, inside);
+        inside(at) - before - checkpoints[at].waiting
+    };
+    looked[last] += fit(&mut looked, room);
+    let waits = checkpoints.iter_mut().zip(looked);
+    waits.for_each(|(checkpoint, lost)| checkpoint.waiting += lost);
 }

@@ -17,7 +17,7 @@ use super::packed::{pack, unpack};
 use super::{Index, build};
 
 /// First bytes of an index. The last one is its version.
-const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x06");
+const MAGIC: u64 = u64::from_be_bytes(*b"laggidx\x07");
 /// Its name beside a trace.
 const NAME: &str = "laggard.index";
 /// What an index was made from: another key, another trace.
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
     use crate::index::{
-        ChangeAt, Checkpoint, KeptWait, LocationIndex, LostBy, MarkAt, RegionAt, Waits,
+        ChangeAt, Checkpoint, KeptWait, LocationIndex, LooksAt, LostBy, MarkAt, RegionAt, Waits,
     };
 
     #[test]
@@ -185,6 +185,7 @@ mod tests {
             regions: vec![RegionAt::default()],
             waits: Waits::new(vec![KeptWait::default(); 2]),
             lost: vec![LostBy::default(); 3],
+            looks: vec![LooksAt::default(); 2],
             changes: vec![ChangeAt::default(); number as usize / 5],
         };
         let index = Index {

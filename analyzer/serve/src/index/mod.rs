@@ -28,6 +28,11 @@ pub fn kind(class: TimeClass) -> usize {
     }
 }
 
+/// The same of an operation, whatever it completes.
+pub fn kind_of(operation: u16) -> usize {
+    kind(TimeClass::of(operation))
+}
+
 /// The index of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Index {
@@ -52,6 +57,8 @@ pub struct LocationIndex {
     pub waits: Waits,
     /// What all waits lost, by signature of the call that waited, ascending.
     pub lost: Vec<LostBy>,
+    /// The places where looks were in vain, ascending.
+    pub looks: Vec<LooksAt>,
     /// The first changes of what is recorded, ascending.
     pub changes: Vec<ChangeAt>,
 }
@@ -111,6 +118,8 @@ pub struct MarkAt {
     pub chunk: u64,
     /// Number of the region around it among [`LocationIndex::regions`], from 1; 0 = none.
     pub region: u32,
+    /// The shortest look before it, ns; 0 = none.
+    pub shortest: i64,
 }
 
 /// A parallel region of OpenMP, as a thread begins it.
@@ -129,6 +138,17 @@ pub struct LostBy {
     pub signature: u32,
     /// In the whole run, ns.
     pub lost: i64,
+    /// Time between them that counts as looking, ns.
+    pub between: i64,
+}
+
+/// Looks at one place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LooksAt {
+    /// Number of the place, see [`LookAt`](laggard_engine::events::LookAt).
+    pub place: u32,
+    /// Enter of the last look that found something after others had not, ns; `i64::MIN` if there is none.
+    pub found: i64,
 }
 
 /// Wait states, ascending by when they began.
@@ -146,7 +166,7 @@ impl Waits {
     pub fn new(all: Vec<KeptWait>) -> Waits {
         let mut last = i64::MIN;
         let over = all.iter().map(|wait| {
-            last = last.max(wait.since.saturating_add(wait.lost));
+            last = last.max(wait.until);
             last
         });
         Waits {
@@ -166,7 +186,7 @@ impl Waits {
         let first = self.over.partition_point(|&over| over <= from);
         let end = self.all.partition_point(|wait| wait.since < until);
         let waits = self.all[first.min(end)..end].iter();
-        waits.filter(move |wait| wait.since.saturating_add(wait.lost) > from)
+        waits.filter(move |wait| wait.until > from)
     }
 }
 
@@ -177,6 +197,8 @@ pub struct KeptWait {
     pub since: i64,
     /// How long it lasted, ns.
     pub lost: i64,
+    /// When it was over, ns. Of a wait in looks, there may be work before that.
+    pub until: i64,
     /// When the call that waited was entered, ns.
     pub enter: i64,
     /// When the late call was entered, ns; `i64::MIN` if there is none.
@@ -193,6 +215,19 @@ pub struct KeptWait {
     pub signature: u32,
     /// Communicator or window in which it waited; 0 if that is the call's.
     pub group: u64,
+}
+
+impl KeptWait {
+    /// How much of it was lost in a stretch, ns.
+    pub fn within(&self, stretch: (i64, i64)) -> i64 {
+        let part = overlap((self.since, self.until), stretch);
+        scaled(self.lost, part, self.until - self.since)
+    }
+
+    /// Whether there may be work in it.
+    pub fn is_spread(&self) -> bool {
+        self.lost < self.until - self.since
+    }
 }
 
 impl Checkpoint {
@@ -284,9 +319,22 @@ impl LocationIndex {
         signatures
     }
 
+    /// The shortest look before that mark, ns.
+    pub fn shortest(&self, time: i64) -> Option<i64> {
+        Some(self.mark_at(time).shortest).filter(|&shortest| shortest > 0)
+    }
+
+    /// When looks at a place found something for the last time, ns; `i64::MIN` if they never did.
+    pub fn found(&self, place: u32) -> i64 {
+        let known = self.looks.binary_search_by_key(&place, |at| at.place);
+        known.map_or(i64::MIN, |at| self.looks[at].found)
+    }
+
     fn mark_at(&self, time: i64) -> MarkAt {
         let after = self.marks.partition_point(|one| one.enter <= time);
-        let found = self.marks.get(after.saturating_sub(1));
+        // What looks are is known from those before.
+        let before = if self.looks.is_empty() { 1 } else { 2 };
+        let found = self.marks.get(after.saturating_sub(before));
         found.copied().unwrap_or_default()
     }
 
@@ -305,6 +353,23 @@ impl LocationIndex {
     pub fn waits(&self, stretch: (i64, i64)) -> impl Iterator<Item = &KeptWait> {
         self.waits.within(stretch)
     }
+}
+
+/// Moves what there is no room for to where there is: to what follows, else to what is before. Returns what there is
+/// no room for at all.
+pub fn fit(amounts: &mut [i64], room: impl Fn(usize) -> i64) -> i64 {
+    let mut more = 0;
+    for (at, amount) in amounts.iter_mut().enumerate() {
+        let all = *amount + more;
+        *amount = all.min(room(at).max(0));
+        more = all - *amount;
+    }
+    for (at, amount) in amounts.iter_mut().enumerate().rev() {
+        let moved = more.min(room(at) - *amount).max(0);
+        *amount += moved;
+        more -= moved;
+    }
+    more
 }
 
 /// How many of `sorted` come first, where these are few as a rule.
@@ -357,6 +422,19 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_fit_goes_where_there_is_room() {
+        let fits = |amounts: &[i64], room: &[i64]| {
+            let mut amounts = amounts.to_vec();
+            let more = fit(&mut amounts, |at| room[at]);
+            (amounts, more)
+        };
+        assert_eq!(fits(&[5, 0, 3], &[2, 9, 3]), (vec![2, 3, 3], 0));
+        assert_eq!(fits(&[0, 1, 7], &[1, 4, 2]), (vec![1, 4, 2], 1));
+        assert_eq!(fits(&[4, 4], &[-3, 4]), (vec![0, 4], 4));
+        assert_eq!(fits(&[], &[]), (vec![], 0));
+    }
+
+    #[test]
     fn a_stretch_has_the_waits_that_reach_into_it() {
         let waits = [(0, 100), (10, 5), (20, 5), (110, 5), (120, 50)];
         let waits = Waits::new(
@@ -364,6 +442,7 @@ mod tests {
                 .map(|(since, lost)| KeptWait {
                     since,
                     lost,
+                    until: since + lost,
                     ..KeptWait::default()
                 })
                 .to_vec(),

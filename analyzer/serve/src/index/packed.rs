@@ -1,7 +1,9 @@
 //! What is known of a location, in few bytes: numbers as differences to those of the entry before, small
 //! ones in one byte.
 
-use super::{ChangeAt, Checkpoint, KeptWait, LocationIndex, LostBy, MarkAt, RegionAt, Waits};
+use super::{
+    ChangeAt, Checkpoint, KeptWait, LocationIndex, LooksAt, LostBy, MarkAt, RegionAt, Waits,
+};
 
 /// An entry as numbers.
 trait Entry<const N: usize>: Copy {
@@ -25,18 +27,19 @@ impl Entry<5> for Checkpoint {
     }
 }
 
-impl Entry<4> for MarkAt {
-    fn numbers(&self) -> [i64; 4] {
+impl Entry<5> for MarkAt {
+    fn numbers(&self) -> [i64; 5] {
         let (number, chunk) = (self.number as i64, self.chunk as i64);
-        [self.enter, number, chunk, self.region.into()]
+        [self.enter, number, chunk, self.region.into(), self.shortest]
     }
 
-    fn of([enter, number, chunk, region]: [i64; 4]) -> Self {
+    fn of([enter, number, chunk, region, shortest]: [i64; 5]) -> Self {
         MarkAt {
             enter,
             number: number as u64,
             chunk: chunk as u64,
             region: region as u32,
+            shortest,
         }
     }
 }
@@ -54,12 +57,13 @@ impl Entry<2> for RegionAt {
     }
 }
 
-impl Entry<10> for KeptWait {
+impl Entry<11> for KeptWait {
     /// Times are told since the begin of the wait.
-    fn numbers(&self) -> [i64; 10] {
+    fn numbers(&self) -> [i64; 11] {
         [
             self.since,
             self.lost,
+            self.until.wrapping_sub(self.since),
             self.enter.wrapping_sub(self.since),
             self.late_enter.wrapping_sub(self.since),
             self.late_location.into(),
@@ -75,6 +79,7 @@ impl Entry<10> for KeptWait {
         [
             since,
             lost,
+            until,
             enter,
             late_enter,
             location,
@@ -83,11 +88,12 @@ impl Entry<10> for KeptWait {
             call,
             signature,
             group,
-        ]: [i64; 10],
+        ]: [i64; 11],
     ) -> Self {
         KeptWait {
             since,
             lost,
+            until: since.wrapping_add(until),
             enter: since.wrapping_add(enter),
             late_enter: since.wrapping_add(late_enter),
             late_location: location as u32,
@@ -100,15 +106,29 @@ impl Entry<10> for KeptWait {
     }
 }
 
-impl Entry<2> for LostBy {
-    fn numbers(&self) -> [i64; 2] {
-        [self.signature.into(), self.lost]
+impl Entry<3> for LostBy {
+    fn numbers(&self) -> [i64; 3] {
+        [self.signature.into(), self.lost, self.between]
     }
 
-    fn of([signature, lost]: [i64; 2]) -> Self {
+    fn of([signature, lost, between]: [i64; 3]) -> Self {
         LostBy {
             signature: signature as u32,
             lost,
+            between,
+        }
+    }
+}
+
+impl Entry<2> for LooksAt {
+    fn numbers(&self) -> [i64; 2] {
+        [self.place.into(), self.found]
+    }
+
+    fn of([place, found]: [i64; 2]) -> Self {
+        LooksAt {
+            place: place as u32,
+            found,
         }
     }
 }
@@ -133,6 +153,7 @@ pub fn pack(of: &LocationIndex) -> Vec<u8> {
     put_all(&mut bytes, &of.regions);
     put_all(&mut bytes, of.waits.all());
     put_all(&mut bytes, &of.lost);
+    put_all(&mut bytes, &of.looks);
     put_all(&mut bytes, &of.changes);
     bytes
 }
@@ -149,6 +170,7 @@ pub fn unpack(mut bytes: &[u8]) -> Option<LocationIndex> {
         regions: take_all(bytes)?,
         waits: Waits::new(take_all(bytes)?),
         lost: take_all(bytes)?,
+        looks: take_all(bytes)?,
         changes: take_all(bytes)?,
     };
     bytes.is_empty().then_some(of)
@@ -220,6 +242,7 @@ mod tests {
         let waits = numbers.map(|since| KeptWait {
             since,
             lost: since >> 8,
+            until: since.wrapping_add(since >> 7),
             enter: since,
             late_enter: i64::MIN,
             late_location: since as u32,
@@ -237,6 +260,7 @@ mod tests {
                 .map(|enter| MarkAt {
                     enter,
                     region: enter as u32,
+                    shortest: enter >> 3,
                     ..MarkAt::default()
                 })
                 .to_vec(),
@@ -252,6 +276,13 @@ mod tests {
                 .map(|lost| LostBy {
                     signature: lost as u32,
                     lost,
+                    between: lost >> 1,
+                })
+                .to_vec(),
+            looks: numbers
+                .map(|found| LooksAt {
+                    place: found as u32,
+                    found,
                 })
                 .to_vec(),
             changes: Vec::new(),

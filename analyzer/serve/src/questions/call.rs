@@ -155,6 +155,7 @@ fn waited(wait: &KeptWait) -> Value {
         "pattern": pattern.map_or("", PatternId::name),
         "since_s": seconds(wait.since),
         "lost_s": seconds(wait.lost),
+        "until_s": seconds(wait.until),
         "late_rank": has_late.then_some(wait.late_rank),
         "late_location": (has_late && wait.late_location != u32::MAX).then_some(wait.late_location),
         "late_enter_s": has_late.then(|| seconds(wait.late_enter)),

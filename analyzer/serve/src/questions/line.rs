@@ -75,6 +75,7 @@ struct Told {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Waited {
     since: i64,
+    until: i64,
     lost: i64,
     pattern: u32,
     late_location: u32,
@@ -97,6 +98,7 @@ impl Line {
         waits.truncate(WAITS / locations);
         let waits = waits.into_iter().map(|wait| Waited {
             since: wait.since,
+            until: wait.until,
             lost: wait.lost,
             pattern: wait.pattern,
             late_location: wait.late_location,
@@ -220,7 +222,8 @@ impl Asked for Line {
                     name,
                     late,
                     late_at,
-                    enter
+                    enter,
+                    wait.until - wait.since
                 ])
             });
             let waits: Vec<Value> = waits.collect();

@@ -143,9 +143,7 @@ impl Matrix {
                 if wanted.is_some_and(|wanted| share.site(at, wait).2 != wanted) {
                     continue;
                 }
-                let wait_ends = wait.since.saturating_add(wait.lost);
-                let within = crate::index::overlap((wait.since, wait_ends), stretch);
-                take(own, wait.late_rank, within);
+                take(own, wait.late_rank, wait.within(stretch));
             }
             return Ok(());
         }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, seconds};
-use crate::index::overlap;
 use crate::share::Share;
 
 /// A location that is waited for, and since when until when.
@@ -29,6 +28,7 @@ pub struct Longest {
     within: i64,
     since: i64,
     lost: i64,
+    until: i64,
     pattern: u32,
     late_location: u32,
     late_rank: u32,
@@ -48,9 +48,10 @@ impl Asked for Meanwhile {
         }
         let waits = share.index_of(self.location).waits(stretch);
         let waits = waits.map(|wait| Longest {
-            within: overlap((wait.since, wait.since + wait.lost), stretch),
+            within: wait.within(stretch),
             since: wait.since,
             lost: wait.lost,
+            until: wait.until,
             pattern: wait.pattern,
             late_location: wait.late_location,
             late_rank: wait.late_rank,
@@ -68,6 +69,7 @@ impl Asked for Meanwhile {
             json!({
                 "since_s": seconds(wait.since),
                 "lost_s": seconds(wait.lost),
+                "until_s": seconds(wait.until),
                 "within_s": seconds(wait.within),
                 "pattern": pattern.map_or("", PatternId::name),
                 "late_rank": has_late.then_some(wait.late_rank),

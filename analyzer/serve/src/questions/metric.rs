@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{seconds, short};
 use crate::index::scaled;
 use crate::share::Share;
-use crate::spending::{NAMES, add_kind, is_exact, kind_of_time, read, sent, within};
+use crate::spending::{NAMES, add_kind, add_waits, is_exact, kind_of_time, read, sent, within};
 
 /// What locations send.
 pub const SENT: [&str; 2] = ["messages", "bytes"];
@@ -71,28 +71,23 @@ impl Metric {
         stop: &Stop,
     ) -> Result<bool> {
         let stretch = (borders[0], borders[borders.len() - 1]);
-        let mut add = |part: usize, amount: i64| sums[part].0 = sums[part].0.saturating_add(amount);
+        let is_exact = is_exact(share, at, stretch, among);
         match self {
             Metric::Time(kind) => {
                 add_kind(share, (at, among), borders, *kind, sums, stop)?;
                 return Ok(true);
             }
             Metric::Waits(pattern) => {
-                let index = share.index_of(at);
-                let waits = index.waits(stretch);
-                for wait in waits.filter(|wait| wait.pattern == *pattern as u32) {
-                    let lost = (wait.since, wait.since.saturating_add(wait.lost));
-                    within(borders, lost, &mut add);
-                }
-                return Ok(index.has_all_waits());
+                add_waits(share, (at, among), borders, *pattern as u32, sums, stop)?;
+                return Ok(share.index_of(at).has_all_waits());
             }
-            _ if !is_exact(share, at, stretch, among) => return Ok(false),
+            _ if !is_exact => return Ok(false),
             Metric::Messages | Metric::Bytes => {
                 let is_bytes = *self == Metric::Bytes;
                 sent(share, at, stretch, stop, |call, _, bytes| {
                     let amount = if is_bytes { bytes } else { 1 };
                     let part = borders.partition_point(|&border| border <= call.enter) - 1;
-                    add(part, i64::try_from(amount).unwrap_or(i64::MAX));
+                    add(sums, part, i64::try_from(amount).unwrap_or(i64::MAX));
                 })?;
             }
             Metric::Counted(name) => {
@@ -118,7 +113,7 @@ impl Metric {
                         let up_to = |at: i64| scaled(count, at - since, until - since);
                         within(borders, (since, until), |part, time| {
                             let begin = since.max(borders[part]);
-                            add(part, up_to(begin + time) - up_to(begin));
+                            add(sums, part, up_to(begin + time) - up_to(begin));
                         });
                     }
                     after = Some(call.leave);
@@ -167,4 +162,8 @@ impl Metric {
             .map(|name| json!([format!("counter:{name}"), short(name)]));
         times.chain(patterns).chain(counters).collect()
     }
+}
+
+fn add(sums: &mut [Sum], part: usize, amount: i64) {
+    sums[part].0 = sums[part].0.saturating_add(amount);
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Asked, seconds, short};
 use crate::index::{counts, overlap, scaled};
 use crate::share::Share;
-use crate::spending::{NAMES, Times, is_exact, message, times, times_and_calls};
+use crate::spending::{NAMES, Read, Times, is_exact, message, times, times_and_calls};
 
 /// Rows of each table.
 const ROWS: usize = 40;
@@ -138,7 +138,21 @@ impl Selection {
         }
         let mut of: FxHashMap<(u16, u32), Option<Row>> = FxHashMap::default();
         let borders = [stretch.0, stretch.1];
-        let times = times_and_calls(share, (at, among), &borders, stop, |call| {
+        let times = times_and_calls(share, (at, among), &borders, stop, |read| {
+            let call = match read {
+                Read::Call(call) => call,
+                Read::Between(between) => {
+                    let known = of.entry(between.site);
+                    let known =
+                        known.or_insert_with(|| self.has(share, between.site).then(Row::default));
+                    if let Some(sum) = known {
+                        let (begin, end) = between.stretch;
+                        let part = overlap((begin, end), stretch);
+                        sum.time += scaled(between.time, part, end - begin);
+                    }
+                    return;
+                }
+            };
             let is_part = call.has(flags::PART);
             if !counts(call.call, false) {
                 return;
@@ -193,11 +207,7 @@ impl Selection {
             lose(share.site_of(at, one.signature), one.lost);
         }
         for wait in index.waits(stretch) {
-            let over = wait.since.saturating_add(wait.lost);
-            let lost = match is_all {
-                true => 0,
-                false => overlap((wait.since, over), stretch),
-            };
+            let lost = if is_all { 0 } else { wait.within(stretch) };
             if !lose(share.site_of(at, wait.signature), lost) {
                 continue;
             }
@@ -226,6 +236,20 @@ impl Selection {
 
     /// Takes what a location did in the whole run from its profile, which knows nothing of single calls.
     fn take_profile(&self, share: &Share, at: usize, sums: &mut Sums) {
+        for one in &share.index_of(at).lost {
+            let (call, path, _) = share.site_of(at, one.signature);
+            if one.between > 0 && self.has(share, (call, path)) {
+                let time = one.between;
+                sums.take(
+                    share,
+                    (call, path),
+                    Row {
+                        time,
+                        ..Row::default()
+                    },
+                );
+            }
+        }
         for row in share.profile(at) {
             let (call, site) = (calls::call(row.call), (row.call, row.call_path));
             if !counts(call, false) || !self.has(share, site) {
