@@ -180,6 +180,16 @@ impl Share {
         self.events.place(at - self.own.start).records
     }
 
+    /// Whether only a profile was recorded of an own location.
+    pub fn is_profile(&self, at: usize) -> bool {
+        self.records(at) == 0 && !self.profile(at).is_empty()
+    }
+
+    /// Whether the recording of an own location was paused at times.
+    pub fn was_paused(&self, at: usize) -> bool {
+        self.events.place(at - self.own.start).was_paused
+    }
+
     /// The calls of an own location: from a few before a moment on.
     pub fn operations_from(&self, at: usize, time: i64) -> Operations<'_> {
         let index = self.index_of(at);

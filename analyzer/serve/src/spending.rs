@@ -52,7 +52,8 @@ pub fn borders((from, until): (i64, i64), parts: usize) -> Vec<i64> {
 pub fn is_exact(share: &Share, at: usize, stretch: (i64, i64), locations: usize) -> bool {
     let most = CALLS / locations.max(1) as u64;
     // Checkpoints tell of too many where there are few.
-    share.index_of(at).reads(stretch) <= most || share.records(at) <= most
+    let are_few = share.index_of(at).reads(stretch) <= most || share.records(at) <= most;
+    are_few && !share.is_profile(at)
 }
 
 /// Gives the calls of a location, until `take` breaks: from a few before a moment on.

@@ -491,6 +491,12 @@ fn changes_of_the_recording_are_listed() {
     for agents in [2, 3] {
         assert_eq!(answers(agents, trace.path(), &questions), told);
     }
+    // Each rank was paused for 0.1 s.
+    let answer = |question| asked(&share(trace.path()), question).unwrap();
+    let left_out = |question| answer(question)["left_out_s"].clone();
+    same(&left_out(json!({"ask": "selection"})), 0.3);
+    let some = json!({"ask": "selection", "first": 1, "last": 1, "from_s": 0.1, "until_s": 0.12});
+    same(&left_out(some), 0.02);
     // Those of a trace that grows.
     let short = tempfile::tempdir().unwrap();
     write(short.path(), 1200);
@@ -537,4 +543,39 @@ fn threads_are_told_to_their_end() {
         &all["times_s"]["synchronization"],
         2.0 * 700e-6 + 250e-6 + 100e-6,
     );
+}
+
+/// Nobody knows when the calls of a profile were: the page says so, and each part of the run has the mean.
+#[test]
+fn a_profile_alone_has_no_moments() {
+    let trace = tempfile::tempdir().unwrap();
+    for mut calls in ranks(2) {
+        calls.in_profile(1, init().operation, (1, 100 * US));
+        calls.in_profile(10, number::MPI_Send, (100, 500 * US));
+        calls.in_profile(20, number::MPI_Barrier, (10, 100 * US));
+        calls.ends(1000 * US);
+        calls.write(trace.path());
+    }
+    let share = share(trace.path());
+    check_all(&share);
+    let overview = asked(&share, json!({"ask": "overview"})).unwrap();
+    assert_eq!(overview["unknown_waiting"], "only a profile was recorded");
+    let all = asked(&share, json!({"ask": "selection"})).unwrap();
+    same(&all["times_s"]["communication"], 2.0 * 500e-6);
+    assert_eq!(all["unrecorded_locations"], 2);
+    assert_eq!(
+        (&all["unread_locations"], &all["profiled_locations"]),
+        (&json!(0), &json!(0))
+    );
+    let (begin, end) = share.index_of(0).measured;
+    let middle = (begin + end) as f64 / 2e9;
+    let half = asked(&share, json!({"ask": "selection", "until_s": middle})).unwrap();
+    let found = half["times_s"]["communication"].as_f64().unwrap();
+    assert!((found - 500e-6).abs() < 1e-8, "{half}");
+    assert_eq!(
+        (&half["unrecorded_locations"], &half["unread_locations"]),
+        (&json!(2), &json!(0))
+    );
+    let line = asked(&share, json!({"ask": "line", "width": 10})).unwrap();
+    assert!(line["lanes"][0]["calls"].is_null() && line["lanes"][0]["parts"].is_string());
 }

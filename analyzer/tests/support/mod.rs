@@ -245,6 +245,11 @@ impl Calls {
         entry.maximum = entry.maximum.max(time / count);
     }
 
+    /// It ends then; nothing is recorded of the time before.
+    pub fn ends(&mut self, at: u64) {
+        self.last = at;
+    }
+
     /// The list of these requests, given by post number, with outcomes.
     pub fn list(&mut self, requests: &[(u64, u32)]) -> u32 {
         let entries: Vec<(u32, u32)> = requests

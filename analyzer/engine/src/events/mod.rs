@@ -30,7 +30,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use laggard_report::{Anomaly, Settings};
 use laggard_trace::{
-    Grid, Location, OpenCall, ProfileEntry, REGION_FUNCTION, REGION_NAMED, REGION_PHASE,
+    Grid, LIMIT_PAUSED, Location, OpenCall, ProfileEntry, REGION_FUNCTION, REGION_NAMED,
+    REGION_PHASE,
 };
 use rustc_hash::FxHashMap;
 
@@ -115,6 +116,8 @@ pub struct Place<'e> {
     pub creator: Option<u32>,
     /// Whether its file was closed.
     pub is_complete: bool,
+    /// Whether its recording was paused at times, or left calls out.
+    pub was_paused: bool,
     /// Records in the file, about as many as calls.
     pub records: u64,
 }
@@ -323,6 +326,7 @@ impl Events {
             last_ns: clock.ns(span.1),
             creator: self.opened.bounds[location].creator,
             is_complete: found.end.is_some(),
+            was_paused: found.end.is_some_and(|end| end.limits & LIMIT_PAUSED != 0),
             records: found
                 .chunks
                 .iter()

@@ -67,7 +67,11 @@ async function hear(news) {
 
 /** What the run is, in a line. */
 export function sizeOf(overview) {
-  return `${overview.size}. ${overview.waiting_percent.toFixed(0)} % of the time is waiting.`;
+  const { size, waiting_percent: waiting, unknown_waiting: unknown } = overview;
+  if (unknown === "") return `${size}. ${waiting.toFixed(0)} % of the time is waiting.`;
+  return waiting === 0
+    ? `${size}. How much of the time is waiting is unknown: ${unknown}.`
+    : `${size}. At least ${waiting.toFixed(0)} % of the time is waiting (the rest is unknown: ${unknown}).`;
 }
 
 /** From now on what the server tells is shown. */

@@ -107,6 +107,9 @@ export async function showSelection() {
   const notes = [
     [answer.unread_locations, `Too many calls to count: choose less. Of ${answer.unread_locations} of ${answer.locations} threads the waiting alone is known.`],
     [answer.profiled_locations, `So many calls are told as profiles have them: without single calls and messages of ${answer.profiled_locations} of ${answer.locations} threads.`],
+    [answer.unrecorded_locations, `Of ${answer.unrecorded_locations} of ${answer.locations} threads only a profile was recorded: waiting is unknown, and times of a part of the run are the mean of all of it.`],
+    [answer.left_out_s, `For ${duration(answer.left_out_s)} the recording was paused, or kept a profile alone: what was done then is unknown, and shown as computation.`],
+    [answer.paused_locations, `Of ${answer.paused_locations} of ${answer.locations} threads the recording was paused at times, or left calls out: these are shown as computation.`],
     [answer.unknown_waits, "Waiting in calls is that of the longest waits alone."],
   ];
   unread.textContent = notes.filter(([count]) => count > 0).map(([, note]) => note).join(" ");

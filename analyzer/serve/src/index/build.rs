@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::Result;
 use laggard_comm::Job;
 use laggard_engine::events::{
-    self, Events, NONE, Nest, NotedLook, ShortWait, SlabOfCalls, Sweep, TimeClass, begins_region,
+    self, Events, NONE, Nest, NotedLook, ShortWait, SlabOfCalls, Spent, Sweep, TimeClass,
+    begins_region,
 };
 use laggard_trace::calls::{self, Call, user::STEER};
 use laggard_trace::{Record, Signature, flags};
@@ -37,7 +38,8 @@ const NESTED: usize = 64;
 /// As [`Events::sweep`].
 pub fn build(job: &dyn Job, events: &Events) -> Result<Index> {
     let mut locations = Vec::new();
-    prepare(&mut locations, &measured(job, events), events, usize::MAX);
+    let spent = events.spent_of_share(job);
+    prepare(&mut locations, &spent, events, usize::MAX);
     events.sweep(job, &mut locations)?;
     let places = places(events);
     let locations = locations.into_par_iter().map(|one| one.finish(&places));
@@ -88,17 +90,17 @@ impl Growing {
     /// # Errors
     /// As [`Events::sweep`].
     pub fn index(&mut self, job: &dyn Job, events: &Events) -> Result<Index> {
-        let measured = measured(job, events);
+        let spent = events.spent_of_share(job);
         // A start-up may have ended since, or a second one.
-        let mut known = self.locations.iter().zip(&measured);
-        let has_moved = known.any(|(known, now)| known.index.measured.0 != now.0);
+        let mut known = self.locations.iter().zip(&spent);
+        let has_moved = known.any(|(known, now)| known.index.measured.0 != now.measured.0);
         let mut begins = [u64::from(has_moved || !self.has_gone_on())];
         job.reduce_max(&mut begins);
         if begins != [0] {
             self.trace.begin_again();
             self.locations.clear();
         }
-        prepare(&mut self.locations, &measured, events, self.most);
+        prepare(&mut self.locations, &spent, events, self.most);
         self.trace.sweep(job, events, &mut self.locations)?;
         let most = self.most / CALLS as usize + 2 * self.locations.len();
         let all = |locations: &[Building]| -> usize {
@@ -117,23 +119,24 @@ impl Growing {
     }
 }
 
-/// From when to when each location is measured, ns. Collective.
-fn measured(job: &dyn Job, events: &Events) -> Vec<(i64, i64)> {
-    let spent = events.spent_of_share(job).into_iter();
-    spent.map(|spent| spent.measured).collect()
-}
-
 /// Makes all locations ready for their calls until a moment. No more waits are kept than of `most` records.
-fn prepare(locations: &mut Vec<Building>, measured: &[(i64, i64)], events: &Events, most: usize) {
+fn prepare(locations: &mut Vec<Building>, spent: &[Spent], events: &Events, most: usize) {
     let least = LEAST.max(OF_ALL / events.placed.len().max(1));
-    let of_each = most / measured.len().max(1);
-    for (at, &measured) in measured.iter().enumerate() {
-        let records = of_each.min(events.place(at).records as usize);
-        let most = least.max(records / RECORDS);
+    let of_each = most / spent.len().max(1);
+    for (at, spent) in spent.iter().enumerate() {
+        let records = events.place(at).records as usize;
+        let most = least.max(of_each.min(records) / RECORDS);
         match locations.get_mut(at) {
-            Some(known) => (known.index.measured, known.most) = (measured, most),
-            None => locations.push(Building::new(measured, most)),
+            Some(known) => (known.index.measured, known.most) = (spent.measured, most),
+            None => locations.push(Building::new(spent.measured, most)),
         }
+        // Nobody knows when these calls were.
+        locations[at].profiled = (records == 0 && !spent.calls.is_empty()).then(|| {
+            let mut inside = [0; KINDS];
+            let calls = spent.calls.iter();
+            calls.for_each(|of| inside[kind(of.class)] += of.ns);
+            inside
+        });
     }
 }
 
@@ -235,6 +238,8 @@ struct Building {
     looking: Vec<Looking>,
     /// The shortest look so far, ns; 0 = none.
     shortest: i64,
+    /// Time in calls by kind, if there is a profile of them alone, ns.
+    profiled: Option<[i64; KINDS]>,
     /// Most waits that are kept.
     most: usize,
     /// Shorter ones are not, ns.
@@ -358,6 +363,7 @@ impl Building {
             looked: Vec::new(),
             looking: Vec::new(),
             shortest: 0,
+            profiled: None,
             most,
             least: 0,
         }
@@ -547,6 +553,15 @@ impl Building {
     /// `places` are the positions of ranks' threads.
     fn finish(mut self, places: &FxHashMap<(u32, u32), u32>) -> LocationIndex {
         self.check();
+        let (begin, end) = self.index.measured;
+        if let Some(inside) = self.profiled.filter(|_| begin < end) {
+            let end = Checkpoint {
+                time: end,
+                inside,
+                waiting: 0,
+            };
+            self.index.checkpoints.push(end);
+        }
         self.keep_longest();
         for looking in &mut self.looking {
             looking.counted += count(&mut self.between, looking.kind, &looking.vain);

@@ -9,6 +9,7 @@ mod file;
 mod packed;
 
 use laggard_engine::events::{Mark, TimeClass};
+use laggard_trace::{Change, Detail};
 
 pub use build::{Growing, build, counts, overlap, scaled};
 pub use file::kept;
@@ -341,6 +342,23 @@ impl LocationIndex {
     /// Whether nothing that is measured is outside of a stretch.
     pub fn is_all_in(&self, (from, until): (i64, i64)) -> bool {
         from <= self.measured.0 && until >= self.measured.1
+    }
+
+    /// How much of a stretch was recorded as less than calls, since the user asked for that while the program ran, ns.
+    pub fn left_out(&self, stretch: (i64, i64)) -> i64 {
+        let (mut since, mut sum) = (None, 0);
+        for change in &self.changes {
+            let Some(Change::Detail(detail)) = Change::of(change.parameter) else {
+                continue;
+            };
+            if matches!(detail, Some(Detail::Paused | Detail::Profile)) {
+                since.get_or_insert(change.time);
+            } else if let Some(since) = since.take() {
+                sum += overlap((since, change.time), stretch);
+            }
+        }
+        let last = since.map_or(0, |since| overlap((since, self.measured.1), stretch));
+        sum + last
     }
 
     /// Whether all waits are kept.

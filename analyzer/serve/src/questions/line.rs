@@ -108,7 +108,8 @@ impl Line {
         let waits = waits.collect();
         let most = CALLS / locations;
         // A checkpoint more at each end may be there beside those within.
-        if index.calls(stretch) <= most as u64 + 2 * crate::index::CALLS {
+        let is_few = index.calls(stretch) <= most as u64 + 2 * crate::index::CALLS;
+        if is_few && !share.is_profile(at) {
             let mut told = Vec::new();
             calls_of(share, at, stretch, stop, |call| {
                 if counts(call.call, call.has(flags::PART)) && told.len() <= most {

@@ -94,6 +94,7 @@ impl Asked for Overview {
             "locations": share.locations(),
             "end_s": seconds(share.events().end_ns()),
             "waiting_percent": report.waiting_percent(),
+            "unknown_waiting": report.unknown_waiting(),
             "efficiency": report.efficiency,
             "kinds": NAMES,
             "metrics": Metric::all(share, patterns),

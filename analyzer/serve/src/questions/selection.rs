@@ -50,6 +50,12 @@ pub struct Sums {
     profiled: u64,
     /// Locations of which only the longest waits are known.
     unknown: u64,
+    /// Those with a profile alone.
+    unrecorded: u64,
+    /// Those whose recording was paused nobody knows when.
+    paused: u64,
+    /// Time in which less than calls was recorded, ns.
+    left_out: i64,
     /// By call and place. Of locations whose single calls are not read it has the waiting alone.
     profile: BTreeMap<(String, String), Row>,
     /// How long single calls took, ns.
@@ -102,6 +108,9 @@ impl Filter for Sums {
         self.unread += other.unread;
         self.profiled += other.profiled;
         self.unknown += other.unknown;
+        self.unrecorded += other.unrecorded;
+        self.paused += other.paused;
+        self.left_out += other.left_out;
         Filter::merge(&mut self.profile, other.profile);
         self.durations.merge(other.durations);
         self.sizes.merge(other.sizes);
@@ -124,15 +133,18 @@ impl Selection {
         let mut sums = self.waits(share, at, stretch);
         let is_all = index.is_all_in(stretch);
         sums.unknown = u64::from(!is_all && !index.has_all_waits());
+        sums.unrecorded = u64::from(share.is_profile(at));
+        sums.left_out = index.left_out(stretch);
+        sums.paused = u64::from(index.changes.is_empty() && share.was_paused(at));
         if !is_exact(share, at, stretch, among) {
             let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
             sums.times = times.first().copied().unwrap_or_default();
             match is_all {
                 true => {
-                    sums.profiled = 1;
+                    sums.profiled = 1 - sums.unrecorded;
                     self.take_profile(share, at, &mut sums);
                 }
-                false => sums.unread = 1,
+                false => sums.unread = 1 - sums.unrecorded,
             }
             return Ok(sums);
         }
@@ -337,6 +349,9 @@ impl Asked for Selection {
             "unread_locations": sums.unread,
             "profiled_locations": sums.profiled,
             "unknown_waits": sums.unknown,
+            "unrecorded_locations": sums.unrecorded,
+            "paused_locations": sums.paused,
+            "left_out_s": seconds(sums.left_out),
             "profile": profile.collect::<Vec<_>>(),
             "profile_rows": rows,
             "waits": waits.collect::<Result<Vec<_>>>()?,
