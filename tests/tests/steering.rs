@@ -556,6 +556,14 @@ fn the_page_steers_where_the_user_allows_it() {
         &mut browser,
         "document.getElementById('steer').hidden === false",
     );
+    // The field is checked while it is filled in.
+    let ranks = "document.getElementById('steer').elements.ranks";
+    for (text, is_valid) in [("0; 2", false), ("0-1, 2", true)] {
+        browser.value(&format!("{ranks}.value = ''; {ranks}.focus()"));
+        browser.write(text);
+        assert_eq!(browser.value(&format!("{ranks}.checkValidity()")), is_valid);
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
     browser.value(
         "(() => {
             const form = document.getElementById('steer');
