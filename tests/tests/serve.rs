@@ -38,6 +38,25 @@ fn a_browser_looks_around() {
         browser.show_on("screen", scheme);
         keep(&format!("run-{scheme}.png"), &browser.picture(WIDTH));
     }
+    // The selection of all has the report's share of waiting.
+    let share = "[...document.querySelectorAll('#times tr')].at(-1).cells[2].textContent";
+    let share = browser.value(share);
+    let share: f64 = share
+        .as_str()
+        .expect("a text")
+        .trim_end_matches(" %")
+        .parse()
+        .expect("a number");
+    let wall: f64 = served.report["locations"]
+        .as_array()
+        .expect("locations")
+        .iter()
+        .map(|one| one["wall_s"].as_f64().expect("s"))
+        .sum();
+    assert!(
+        (share - 100.0 * waiting / wall).abs() < 1.0,
+        "{share} {waiting} {wall}"
+    );
     // The first finding leads to its worst call, and a click to the call.
     browser.value("document.querySelector('#findings tr[tabindex]').click()");
     settle(&mut browser);
@@ -378,6 +397,11 @@ fn lists_that_are_cut_say_so() {
             let first = rows[0].clone();
             rows.resize(73, first);
         }
+        // Of what patterns do not explain no call is the worst.
+        let unexplained = &mut report["bottlenecks"][1];
+        unexplained["pattern"] = "two_sided".into();
+        unexplained["worst_instance"] = Value::Null;
+        unexplained["causes"] = json!([]);
         let many = bench.path("many.json");
         fs::write(&many, report.to_string()).expect("a file");
         start(bench, &["-q", "--report", many.to_str().expect("a name")])
@@ -416,6 +440,25 @@ fn lists_that_are_cut_say_so() {
     let odd = format!("{captions}.filter((text) => !/^[0-9,.\\s]+ of [0-9]/.test(text)).join('|')");
     assert_eq!(browser.value(&odd), "");
     keep("cut.png", &browser.picture(WIDTH));
+    // It leads to its place in the profile; the time stays.
+    browser.value("document.querySelectorAll('#findings tr[tabindex]')[1].click()");
+    settle(&mut browser);
+    for words in ["profile=two_sided", "node=", "matrix=waiting"] {
+        assert!(has_hash(&mut browser, words), "{words}");
+    }
+    assert!(!has_hash(&mut browser, "from="));
+    // What is empty cannot be saved.
+    let profile = "document.querySelector('[data-saves=\"profile.parquet\"]').disabled";
+    assert_eq!(browser.value(profile), false);
+    browser.value(
+        "(() => {
+            const functions = document.getElementById('functions');
+            functions.value = 'nobody calls this';
+            functions.dispatchEvent(new Event('input'));
+        })()",
+    );
+    settle(&mut browser);
+    assert_eq!(browser.value(profile), true);
     served.end();
 }
 

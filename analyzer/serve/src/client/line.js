@@ -6,7 +6,7 @@ import { drawMessages, messages } from "./messages.js";
 import { drawPath, path } from "./path.js";
 import { onCanvas } from "./pen.js";
 import { change, pan, run, state, zoom } from "./state.js";
-import { cut, duration, moment, ticks } from "./units.js";
+import { cut, duration, moment, ticks, who } from "./units.js";
 
 const LEFT = 76;
 const BOTTOM = 20;
@@ -185,7 +185,7 @@ function drawArrows(pen, x, colour) {
   pen.strokeStyle = colour;
   pen.lineWidth = 1.2;
   shown.lanes.forEach((lane, at) => {
-    for (const [since, lost, , rank, late, enter] of lane.waits) {
+    for (const [since, lost, , rank, late, enter, thread] of lane.waits) {
       if (late === null || lanes.get(late) === at || x(since + lost) - x(since) < 3) continue;
       const [begin, low] = [x(since + lost), at * LANE + LANE - 7];
       pen.beginPath();
@@ -197,7 +197,7 @@ function drawArrows(pen, x, colour) {
       if (!lanes.has(late) && begin - x(since) > 120) {
         pen.fillStyle = "#000";
         pen.textAlign = "right";
-        pen.fillText(`rank ${rank}`, begin - 3, at * LANE + 10, begin - x(since) - 60);
+        pen.fillText(who(rank, thread), begin - 3, at * LANE + 10, begin - x(since) - 60);
       }
     }
   });
@@ -248,7 +248,7 @@ canvas.addEventListener("pointermove", (event) => {
   }
   const { lane, call, sample } = found(event);
   canvas.title = "";
-  if (lane) canvas.title = sample ? `rank ${lane.rank} in ${shown.texts[sample[1]]}` : `rank ${lane.rank}`;
+  if (lane) canvas.title = `${who(lane.rank, lane.thread)}${sample ? ` in ${shown.texts[sample[1]]}` : ""}`;
   if (call) canvas.title = `${shown.texts[call[4]]} ${shown.texts[call[5]]}: ${duration(call[2] / 1e9)}`;
 });
 

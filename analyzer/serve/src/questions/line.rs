@@ -220,7 +220,8 @@ impl Asked for Line {
                     name,
                     late,
                     late_at,
-                    enter
+                    enter,
+                    share.thread(wait.late_location)
                 ])
             });
             let waits: Vec<Value> = waits.collect();
