@@ -2,7 +2,7 @@
 
 import { MOST, chain, follow, forget } from "./chain.js";
 import { ask } from "./connection.js";
-import { LANES, draw } from "./line.js";
+import { LANES, aim, draw } from "./line.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
 import { amount, bytes, cut, duration, moment, who } from "./units.js";
@@ -48,9 +48,10 @@ function around(location) {
   return { first, last: first + count - 1 };
 }
 
-/** Looks at a moment, and at some time around it. */
-function moments({ start_s: start, end_s: end }) {
+/** Looks at what a location did at a moment, and at some time around it. */
+function moments(location, { start_s: start, end_s: end }) {
   const long = Math.max(end - start, 1e-6);
+  aim(location, (start + end) / 2);
   return { from: start - 2 * long, until: end + long };
 }
 
@@ -66,7 +67,7 @@ export function showFound(overview) {
     ["Late", (row) => row.late_rank === null ? "" : `${who(row.late_rank, row.late_thread, true)}${row.because ? `: ${row.because}` : ""}`],
     ["Started by", (row) => row.root_causes.join(", ")],
   ], findings, (row) => change({
-    ...(row.worst === null ? {} : moments(row.worst)),
+    ...(row.worst === null ? {} : moments(row.location, row.worst)),
     ...(row.location === null ? {} : around(Math.min(row.location, row.late_location ?? row.location))),
     ...(row.node === null ? {} : { node: row.node }),
     profile: row.pattern,
@@ -79,7 +80,7 @@ export function showFound(overview) {
     ["", (row) => row.id],
     ["What", (row) => row.what],
   ], roots, (row) => change({
-    ...(row.worst === null ? {} : moments(row.worst)),
+    ...(row.worst === null ? {} : moments(row.location, row.worst)),
     ...(row.location === null ? {} : around(row.location)),
     ...(row.node === null ? {} : { node: row.node }),
     profile: row.id,
@@ -145,6 +146,7 @@ export async function showSelection() {
     ["Late", (row) => row.late_rank === null ? "" : who(row.late_rank, row.late_thread, row.rank === row.late_rank)],
   ], answer.waits, (row) => {
     const long = Math.max(row.lost_s, 1e-6);
+    aim(row.location, row.since_s + row.lost_s / 2);
     change({ from: row.since_s - long, until: row.since_s + 2 * long, ...around(row.location) });
   }, cut(answer.waits.length, answer.waits_in_sight, "waits, the longest", "Choose less to see others."));
 }
