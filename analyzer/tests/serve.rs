@@ -94,8 +94,12 @@ fn share(trace: &Path) -> Share {
 
 /// If the trace is no larger than `whole`, bytes, with what the head makes of it.
 fn share_of(trace: &Path, limits: Limits) -> Share {
+    share_with(trace, report(trace), limits)
+}
+
+fn share_with(trace: &Path, report: Report, limits: Limits) -> Share {
     let events = Events::open(trace).unwrap();
-    Share::new(&Serial, events, Some(report(trace)), (trace, limits)).unwrap()
+    Share::new(&Serial, events, Some(report), (trace, limits)).unwrap()
 }
 
 fn packed(question: &Value) -> anyhow::Result<(Question, Vec<u8>)> {

@@ -1,8 +1,8 @@
 //! What the user wants of the recording while it goes on: `laggard steer` writes it into the control block
 //! of the trace directory.
 //!
-//! *When.* A thread looks at it where it reads the use of its processor anyway: after a long call, or after
-//! any when the last look is a millisecond old ([`LOOK`] where that use is not told). So calls pay nothing
+//! *When.* A thread looks at it where it reads the use of its processor anyway: after a long stretch between two calls, after
+//! a long call, or after any when the last reading is a millisecond old ([`LOOK`] where that use is not told). So calls pay nothing
 //! for it. What is wanted holds from the next call on, and is a record of each thread that has seen it
 //! ([`crate::stream`]).
 //!

@@ -58,7 +58,7 @@ pub fn is_recording() -> bool {
 
 /// How many locations the process has had so far.
 pub fn locations() -> u32 {
-    threads().next
+    threads().count
 }
 
 /// Whether the calling thread is in a recorded call.
@@ -100,7 +100,8 @@ pub struct Thread {
 /// Threads with a state; the thread that closes their streams needs them.
 struct Threads {
     all: Vec<*mut Thread>,
-    next: u32,
+    /// How many locations there were.
+    count: u32,
     key: Option<libc::pthread_key_t>,
 }
 
@@ -109,7 +110,7 @@ unsafe impl Send for Threads {}
 
 static THREADS: Mutex<Threads> = Mutex::new(Threads {
     all: Vec::new(),
-    next: 0,
+    count: 0,
     key: None,
 });
 
@@ -236,6 +237,13 @@ pub fn own_number() -> Option<u32> {
     is_known.then(|| unsafe { (*thread).number })
 }
 
+/// A number for a thread that may become a location: threads have them in the order in which they are made, whoever
+/// calls something first.
+pub fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Stack that a thread's first call may use here, bytes.
 pub const FIRST_CALL: u64 = 8 * 1024;
 
@@ -256,11 +264,8 @@ fn create() -> Option<*mut Thread> {
     if stack.contains(&here) && here - stack.start < FIRST_CALL {
         return give_up(format_args!("too little stack is left"));
     }
-    let number = {
-        let mut threads = threads();
-        threads.next += 1;
-        threads.next - 1
-    };
+    threads().count += 1;
+    let number = threads::number().unwrap_or_else(next_number);
     let of = (number, threads::birth().filter(|_| number > 0));
     let thread = boxed(stack, number);
     // SAFETY: new, and no other thread knows it.

@@ -327,6 +327,11 @@ pub fn tour(bench: &Bench, trace: &Path, report: &Path, name: &str) -> Seen {
     }
     tour.click("#findings tr[tabindex]");
     let call = tour.call();
+    // Nobody waits for itself: threads of a rank have their names.
+    let itself = "/((?:thread \\d+ of )?rank \\d+) waited for \\1(?!\\d)/.test(document.getElementById('call').textContent)";
+    assert_eq!(tour.browser.value(itself), false);
+    let itself = "[...document.querySelectorAll('#waits tr')].some(({ cells }) => cells[2]?.textContent === cells[4]?.textContent)";
+    assert_eq!(tour.browser.value(itself), false);
     keep(&format!("{name}-call.png"), &tour.browser.picture(WIDTH));
     tour.press("0");
     tour.click("#waits tr[tabindex]");

@@ -393,8 +393,8 @@ fn odd_programs_behave_as_ever() {
     let program = bench.compile("processor/odd_sampled.c", &["-pthread"], &["-ldl"]);
     let library = bench.library("processor/computing.c");
     for mode in [
-        "signals", "handlers", "blocked", "taken", "read", "fork", "exec", "cancel", "threads",
-        "unload", "made", "alone",
+        "signals", "handlers", "blocked", "jumps", "taken", "read", "fork", "exec", "cancel",
+        "threads", "unload", "made", "alone",
     ] {
         let words = [program.as_os_str(), OsStr::new(mode), library.as_os_str()];
         let plain = bench.plain(2, &words).run().expect_orderly();

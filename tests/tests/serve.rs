@@ -38,6 +38,25 @@ fn a_browser_looks_around() {
         browser.show_on("screen", scheme);
         keep(&format!("run-{scheme}.png"), &browser.picture(WIDTH));
     }
+    // The selection of all has the report's share of waiting.
+    let share = "[...document.querySelectorAll('#times tr')].at(-1).cells[2].textContent";
+    let share = browser.value(share);
+    let share: f64 = share
+        .as_str()
+        .expect("a text")
+        .trim_end_matches(" %")
+        .parse()
+        .expect("a number");
+    let wall: f64 = served.report["locations"]
+        .as_array()
+        .expect("locations")
+        .iter()
+        .map(|one| one["wall_s"].as_f64().expect("s"))
+        .sum();
+    assert!(
+        (share - 100.0 * waiting / wall).abs() < 1.0,
+        "{share} {waiting} {wall}"
+    );
     // The first finding leads to its worst call, and a click to the call.
     browser.value("document.querySelector('#findings tr[tabindex]').click()");
     settle(&mut browser);
@@ -378,6 +397,11 @@ fn lists_that_are_cut_say_so() {
             let first = rows[0].clone();
             rows.resize(73, first);
         }
+        // Of what patterns do not explain no call is the worst.
+        let unexplained = &mut report["bottlenecks"][1];
+        unexplained["pattern"] = "two_sided".into();
+        unexplained["worst_instance"] = Value::Null;
+        unexplained["causes"] = json!([]);
         let many = bench.path("many.json");
         fs::write(&many, report.to_string()).expect("a file");
         start(bench, &["-q", "--report", many.to_str().expect("a name")])
@@ -416,6 +440,25 @@ fn lists_that_are_cut_say_so() {
     let odd = format!("{captions}.filter((text) => !/^[0-9,.\\s]+ of [0-9]/.test(text)).join('|')");
     assert_eq!(browser.value(&odd), "");
     keep("cut.png", &browser.picture(WIDTH));
+    // It leads to its place in the profile; the time stays.
+    browser.value("document.querySelectorAll('#findings tr[tabindex]')[1].click()");
+    settle(&mut browser);
+    for words in ["profile=two_sided", "node=", "matrix=waiting"] {
+        assert!(has_hash(&mut browser, words), "{words}");
+    }
+    assert!(!has_hash(&mut browser, "from="));
+    // What is empty cannot be saved.
+    let profile = "document.querySelector('[data-saves=\"profile.parquet\"]').disabled";
+    assert_eq!(browser.value(profile), false);
+    browser.value(
+        "(() => {
+            const functions = document.getElementById('functions');
+            functions.value = 'nobody calls this';
+            functions.dispatchEvent(new Event('input'));
+        })()",
+    );
+    settle(&mut browser);
+    assert_eq!(browser.value(profile), true);
     served.end();
 }
 
@@ -482,6 +525,86 @@ fn awaited(browser: &mut Browser, expression: &str) -> f64 {
 fn has_hash(browser: &mut Browser, words: &str) -> bool {
     let hash = browser.value("location.hash");
     hash.as_str().expect("a text").contains(words)
+}
+
+#[test]
+fn keys_reach_calls_ranks_times_and_cells() {
+    let served = Served::new("serve-keys");
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    settle(&mut browser);
+    let focus = |browser: &mut Browser, what: &str| {
+        browser.value(&format!("document.querySelector('{what}').focus()"));
+    };
+    let press = |browser: &mut Browser, keys: &[&str]| {
+        for key in keys {
+            browser.press(key);
+            settle(browser);
+        }
+    };
+    let text = |browser: &mut Browser, what: &str| {
+        let text = browser.value(&format!("document.querySelector('{what}').textContent"));
+        text.as_str().expect("a text").to_owned()
+    };
+    // The map: a rank, then a time.
+    focus(&mut browser, "#heat");
+    press(&mut browser, &["ArrowDown"]);
+    assert!(text(&mut browser, "#heat-at").contains("Enter chooses the row"));
+    press(&mut browser, &["Enter"]);
+    assert!(has_hash(&mut browser, "first=1&last=1"));
+    browser.value(
+        "for (const key of ['ArrowRight', 'ArrowRight', 'ArrowRight'])
+             document.getElementById('heat').dispatchEvent(
+                 new KeyboardEvent('keydown', {key, shiftKey: true, bubbles: true}))",
+    );
+    assert!(text(&mut browser, "#heat-at").contains("Enter shows"));
+    press(&mut browser, &["Enter"]);
+    assert!(has_hash(&mut browser, "until=") && has_hash(&mut browser, "first=1&last=1"));
+    assert!(!text(&mut browser, "#heat-at").contains("Enter shows"));
+    key(&mut browser, "0");
+    settle(&mut browser);
+    // The time line: from a finding to its worst call and on to whom that waits for, then to others.
+    focus(&mut browser, "#findings tr[tabindex]");
+    press(&mut browser, &["Enter"]);
+    focus(&mut browser, "#line");
+    let mut opened = Vec::new();
+    for keys in [
+        &["Enter"][..],
+        &["ArrowRight", "ArrowRight", "Enter"],
+        &["ArrowDown", "Enter"],
+        &["ArrowUp", "Enter"],
+    ] {
+        press(&mut browser, keys);
+        let told = text(&mut browser, "#line-at");
+        let name = text(&mut browser, "#call h2");
+        assert!(
+            told.contains(&name) && told.ends_with("Enter opens it."),
+            "{told} {name}"
+        );
+        if opened.is_empty() {
+            assert_eq!(name, served.report["bottlenecks"][0]["operation"]);
+            let steps = "document.getElementById('call').dataset.steps";
+            assert!(number(&mut browser, steps) >= 1.0);
+        }
+        let call = browser.value("new URLSearchParams(location.hash.slice(1)).get('call')");
+        opened.push(call.as_str().expect("a call").to_owned());
+    }
+    let rank = |call: &str| call.split('_').next().expect("a rank").to_owned();
+    assert!(
+        opened[0] != opened[1] && rank(&opened[2]) != rank(&opened[3]),
+        "{opened:?}"
+    );
+    keep("keys.png", &browser.picture(WIDTH));
+    // Where keys are used no more, nothing is marked.
+    focus(&mut browser, "#out");
+    assert_eq!(text(&mut browser, "#line-at"), "");
+    // The matrix.
+    focus(&mut browser, "#matrix");
+    press(&mut browser, &["ArrowRight", "ArrowRight"]);
+    assert!(text(&mut browser, "#matrix-at").starts_with("0 waits for 2: "));
+    press(&mut browser, &["Enter"]);
+    assert!(has_hash(&mut browser, "first=0&last=2"));
+    assert_eq!(browser.complaints(), [""; 0]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use laggard_tests::browser::Browser;
 use laggard_tests::served::{PATIENCE, Served, client, converse, hear, reply, say, start, status};
 use serde_json::{Value, json};
 
@@ -115,6 +116,19 @@ fn a_thousand_clients_and_nonsense_do_not_stop_it() {
         }
     }
     assert_eq!((clients.len(), refused), (64, 936));
+    // A page is told, too.
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    let problem = "document.getElementById('problem').textContent";
+    let begun = Instant::now();
+    while browser.value(problem) == "" {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let problem = browser.value(problem);
+    let problem = problem.as_str().expect("a text");
+    assert!(problem.starts_with("64 pages are open"), "{problem}");
+    drop(browser);
     let question = br#"{"id": 7, "ask": "selection"}"#;
     for client in &mut clients {
         say(client, question);

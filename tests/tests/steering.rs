@@ -16,6 +16,7 @@ use laggard_tests::served::{PATIENCE, client, hear, start, status};
 use serde_json::Value;
 
 const RANKS: u32 = 3;
+const GOES_ON: Duration = Duration::from_millis(200);
 /// A user who runs none of this.
 const SOMEBODY: u32 = 12_345;
 
@@ -106,7 +107,7 @@ impl Running {
 
     /// Some more rounds pass.
     fn goes_on(&self) {
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(GOES_ON);
     }
 
     /// Lets the program end; returns what is in its trace.
@@ -142,6 +143,16 @@ impl Ended {
         let lines = self.calls.lines().filter(|line| line.starts_with(&begin));
         let changes = lines.filter_map(|line| Some(line.split_once("laggard_steer")?.1.trim()));
         changes.collect()
+    }
+
+    /// When it says so, and when its last call began, s.
+    fn moments(&self, rank: u32) -> Vec<f64> {
+        let begin = format!("{rank}/0 ");
+        let lines = self.calls.lines().filter(|line| line.starts_with(&begin));
+        let lines =
+            lines.filter(|line| line.contains("laggard_steer") || line.contains("MPI_Finalize"));
+        let times = lines.filter_map(|line| line.split_whitespace().nth(1)?.parse().ok());
+        times.collect()
     }
 }
 
@@ -311,19 +322,32 @@ fn any_thread_of_a_rank_hears_it() {
     assert_eq!(said, RANKS as usize, "{}", ended.stderr);
 }
 
-/// Without time off the processor nothing else is read now and then.
+/// Whatever else a rank does, it hears what it is told while it does it, and says when.
 #[test]
-fn ranks_that_only_look_hear_it() {
-    for mode in ["trace", "profile"] {
-        let test = format!("steer-looks-{mode}");
-        let env = [("LAGGARD_MODE", mode), ("LAGGARD_PROCESSOR_TIME", "0")];
-        let running = Running::scene(("looks", RANKS), &test, &env, |_| ());
-        running.steers(&["--pause"], "ranks 0-2: paused");
-        let ended = running.ends();
-        // A profile alone has no records.
-        let changes: &[&str] = if mode == "trace" { &["paused"] } else { &[] };
-        assert_eq!(ended.changes(1), changes, "{mode}");
-        assert_eq!(ended.report.anomaly("steered"), 3, "{mode}");
+fn ranks_hear_it_between_any_calls() {
+    for scene in ["looks", "steps"] {
+        for (mode, told) in [("trace", "1"), ("trace", "0"), ("profile", "0")] {
+            let test = format!("steer-{scene}-{mode}-{told}");
+            let env = [("LAGGARD_MODE", mode), ("LAGGARD_PROCESSOR_TIME", told)];
+            let running = Running::scene((scene, RANKS), &test, &env, |_| ());
+            running.steers(&["--pause"], "ranks 0-2: paused");
+            running.goes_on();
+            running.steers(&["--resume"], "ranks 0-2: trace");
+            running.goes_on();
+            let ended = running.ends();
+            assert_eq!(ended.report.anomaly("steered"), 3, "{test}");
+            // A profile alone has no records.
+            if mode == "profile" {
+                continue;
+            }
+            assert_eq!(ended.changes(1), ["paused", "trace"], "{test}");
+            let [paused, resumed, end] = ended.moments(1)[..] else {
+                panic!("{}", ended.calls);
+            };
+            let apart = 0.9 * GOES_ON.as_secs_f64();
+            assert!(resumed - paused > apart, "{test}: {}", ended.calls);
+            assert!(end - resumed > apart, "{test}: {}", ended.calls);
+        }
     }
 }
 
@@ -532,6 +556,14 @@ fn the_page_steers_where_the_user_allows_it() {
         &mut browser,
         "document.getElementById('steer').hidden === false",
     );
+    // The field is checked while it is filled in.
+    let ranks = "document.getElementById('steer').elements.ranks";
+    for (text, is_valid) in [("0; 2", false), ("0-1, 2", true)] {
+        browser.value(&format!("{ranks}.value = ''; {ranks}.focus()"));
+        browser.write(text);
+        assert_eq!(browser.value(&format!("{ranks}.checkValidity()")), is_valid);
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
     browser.value(
         "(() => {
             const form = document.getElementById('steer');

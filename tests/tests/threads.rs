@@ -82,6 +82,25 @@ fn a_thread_that_is_started_late_has_two_reasons() {
     });
 }
 
+/// Threads have numbers in the order in which they are made, so those of OpenMP's, whoever calls something first.
+#[test]
+fn threads_are_numbered_as_they_are_made() {
+    let source = "threads/numbers.c";
+    let check_run = |run: &Run| {
+        let cost = 3.0 * ROUNDS * DELAY;
+        // While the program's threads wait, those of the team are idle.
+        for (thread, line, cost) in [("3", "team", cost), ("6", "meet", 2.0 * cost)] {
+            let line = mark(source, line);
+            run.starts(thread, (line, line), cost)?;
+        }
+        Ok(())
+    };
+    until_right("numbers", |_| check_run(&Run::of("numbers.c", 1, "4")));
+    until_right("numbers by clang", |_| {
+        check_run(&Run::by_clang("numbers.c", 1, "4"))
+    });
+}
+
 /// Who holds a mutex is late for those who want it; a mutex that is free has no record.
 #[test]
 fn a_mutex_is_charged_to_its_holder() {

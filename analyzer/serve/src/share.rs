@@ -238,6 +238,23 @@ impl Share {
         (begin, end.saturating_sub(1).max(begin))
     }
 
+    /// The location of a thread of a rank; of one without trace, that of the first thread, or one beside it.
+    pub fn of_thread(&self, rank: u32, thread: u32) -> usize {
+        let (begin, end) = self.of_ranks(rank, rank);
+        let is_it = |at: &usize| {
+            self.events
+                .placed
+                .get(*at)
+                .is_some_and(|one| (one.rank, one.thread) == (rank, thread))
+        };
+        (begin..=end).find(is_it).unwrap_or(begin)
+    }
+
+    /// The number of the thread that is a location; none of what is no location.
+    pub fn thread(&self, at: u32) -> Option<u32> {
+        self.events.placed.get(at as usize).map(|one| one.thread)
+    }
+
     /// Its name: the rank, and the thread if it is another one than the first.
     pub fn label(&self, at: usize) -> String {
         let placed = self.placed(at);

@@ -8,13 +8,16 @@ use laggard_engine::AnalyzeOptions;
 use laggard_engine::events::Events;
 use laggard_generator::{Length, Program, Settings, generate};
 use laggard_patterns::PatternId;
+use laggard_report::{RootCause, RootRank};
 use laggard_serve::Share;
 use laggard_trace::calls::number;
 use laggard_trace::calls::user::REGION;
 use laggard_trace::{Communicator, Definition, Extension, Record, Signature, WORLD, flags};
 use serde_json::{Value, json};
 
-use super::{LARGEST, RANKS, US, answers, asked, report, same, share, write, write_rounds};
+use super::{
+    LARGEST, RANKS, US, WHOLE, answers, asked, report, same, share, share_with, write, write_rounds,
+};
 use crate::support::{Calls, collective, finalize, init, ranks, receive, send};
 
 fn of(share: &Share, question: Value) -> Value {
@@ -504,6 +507,49 @@ fn threads_are_below_their_ranks() {
         json!({"ask": "tree", "metric": "time", "node": 0}),
     );
     assert_eq!(tree["system"][0]["threads"], json!([]));
+}
+
+/// Ranks and threads have what a root cause has, as far as the report names them.
+#[test]
+fn root_causes_are_of_ranks_and_threads() {
+    let trace = tempfile::tempdir().unwrap();
+    with_threads(trace.path(), 2, 3);
+    let system = |severity_s: f64, thread_set: &str| {
+        let mut report = report(trace.path());
+        let rank = RootRank {
+            rank: 1,
+            severity_s: 0.95,
+        };
+        report.root_causes = Some(vec![RootCause {
+            id: "rc1".to_owned(),
+            severity_s,
+            rank_set: "1".to_owned(),
+            ranks: vec![rank],
+            thread_set: thread_set.to_owned(),
+            ..RootCause::default()
+        }]);
+        let share = share_with(trace.path(), report, WHOLE);
+        let mut told = of(&share, json!({"ask": "tree", "metric": "rc1"}));
+        told["system"].take()
+    };
+    let threads = |system: &Value, rank: usize| -> Vec<Value> {
+        let rows = system[rank]["threads"].as_array().unwrap();
+        rows.iter().map(|row| row[4].clone()).collect()
+    };
+    // The other 5 % are of ranks that are not named.
+    let of_second = system(1.0, "1");
+    assert_eq!(of_second[0]["mean"], 0.0);
+    assert_eq!(of_second[1]["mean"], 0.95);
+    assert_eq!(threads(&of_second, 0), [0.0, 0.0, 0.0]);
+    assert_eq!(threads(&of_second, 1), [0.0, 0.95, 0.0]);
+    assert_eq!(threads(&system(0.95, ""), 1), [0.95, 0.0, 0.0]);
+    // Of several threads nobody knows how much each has.
+    assert_eq!(
+        threads(&system(0.95, "0-1"), 1),
+        [(); 3].map(|()| Value::Null)
+    );
+    // The list is cut.
+    assert_eq!(system(9.0, "1"), json!([]));
 }
 
 /// Findings lead to the place of their call in the profile.

@@ -167,6 +167,7 @@ impl Ring {
         };
         sample.length = used.min(size);
         self.copy(from, &mut sample.stack[..sample.length]);
+        store.keep();
     }
 
     fn u64_at(&self, at: u64) -> u64 {

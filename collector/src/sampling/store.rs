@@ -81,8 +81,8 @@ impl Store {
         })
     }
 
-    /// Room for the next sample; `None` if it is not to be kept. Calls nothing: a signal handler
-    /// may.
+    /// Room for the next sample, which is one after [`keep`](Self::keep); `None` if there is to be none. Calls
+    /// nothing: a signal handler may.
     pub fn room(&mut self) -> Option<&mut Sample> {
         let is_kept = self.offered == 0;
         self.offered = (self.offered + 1) % self.stride;
@@ -93,9 +93,13 @@ impl Store {
             self.thin();
         }
         let at = self.order[self.count];
-        self.count += 1;
         // SAFETY: below `SLOTS`; any bytes are a sample.
         Some(unsafe { self.samples.add(at.into()).as_mut() })
+    }
+
+    /// The sample in the room that was had last is complete.
+    pub fn keep(&mut self) {
+        self.count = (self.count + 1).min(SLOTS);
     }
 
     /// Drops every other sample. The next one is one that is kept.
@@ -144,6 +148,7 @@ mod tests {
         for time in 0..1000 {
             if let Some(sample) = store.room() {
                 sample.time = time;
+                store.keep();
             }
         }
         let times: Vec<u64> = store.samples().map(|sample| sample.time).collect();

@@ -3,7 +3,7 @@
 //! Where the kernel's rings are forbidden. Where timers are, too, the helper looks at that time and sends it. The signal is one that the program had not used when
 //! recording began; system calls go on after it. The handler calls nothing but what looks for Python's frames: it copies
 //! registers and stack, unless the thread is in a recorded call. It has a stack of its own, since that of
-//! the program may be short.
+//! the program may be short. Handlers of the program may interrupt it, and may leave it by `siglongjmp`.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -31,6 +31,9 @@ static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// tried. Debuggers and checkers use the last ones.
 const BELOW_LAST: i32 = 3;
 const TRIES: i32 = 16;
+
+/// The last signal before those of real time.
+const LAST_SIGNAL: i32 = 31;
 
 /// What the handler fills. Never freed, because a signal may still be on its way: threads that
 /// ended leave theirs to others.
@@ -522,9 +525,12 @@ fn signal() -> io::Result<i32> {
         let mut ours: libc::sigaction = std::mem::zeroed();
         ours.sa_sigaction = on_time as Handler as usize;
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-        // `sigfillset` leaves out the C library's own signals: one of them cancels threads, which would unwind
-        // them through the handler.
-        ptr::write_bytes(&mut ours.sa_mask, u8::MAX, 1);
+        // Signals of the program come meanwhile, as they do without samples: what this thread blocks, another one of
+        // the process would get. Not the C library's own: one of them cancels threads, which would unwind them
+        // through the handler. `sigaddset` refuses these.
+        let own =
+            (LAST_SIGNAL + 1..libc::SIGRTMIN()).fold(0u64, |own, signal| own | 1 << (signal - 1));
+        ptr::from_mut(&mut ours.sa_mask).cast::<u64>().write(own);
         if taken::set_action(signal, &ours, ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -591,7 +597,8 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
             return;
         }
         (*target).came.fetch_add(1, Ordering::Relaxed);
-        let Some(sample) = (*target).store.room() else {
+        let store = &mut (*target).store;
+        let Some(sample) = store.room() else {
             return;
         };
         let (pc, sp, bp) = registers(&*context.cast());
@@ -607,6 +614,9 @@ extern "C" fn on_time(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         sample.length = STACK.min((end - sp) as usize);
         let from = ptr::with_exposed_provenance::<u8>(sp as usize);
         ptr::copy_nonoverlapping(from, sample.stack.as_mut_ptr(), sample.length);
+        // A handler of the program that came meanwhile may have left this one for good.
+        compiler_fence(Ordering::SeqCst);
+        store.keep();
     }
 }
 

@@ -263,6 +263,9 @@ impl Stream {
         if !self.stretches.is_long(now) {
             return clock::now();
         }
+        // A short call that comes now finds no old reading when it returns.
+        self.look_at_wishes(now);
+        self.tell_profile(now);
         self.stretches.look(now)
     }
 
@@ -330,6 +333,9 @@ impl Stream {
 
     /// Forgets what is told of the stretch before a call without a record.
     fn drop_pending(&mut self) {
+        if self.has_changes() {
+            self.tell_changes(clock::now());
+        }
         self.drop_samples();
         self.drop_computed();
     }

@@ -33,8 +33,10 @@ impl Stream {
         self.signatures.statistics(found).add(duration);
         let is_pending = self.stretches.pending != 0;
         let during = is_pending.then(|| self.stretches.take_inside(enter, leave));
+        let has_changes = self.has_changes();
         let p = &mut self.polling;
         let follows = p.count > 0
+            && !has_changes
             && p.count < u32::MAX
             && p.signature == found.id
             && leave.wrapping_sub(p.enter) < self.polling_longest
@@ -49,7 +51,10 @@ impl Stream {
             }
             return;
         }
-        self.flush_polling(Some(enter));
+        match has_changes {
+            true => self.tell_changes(enter),
+            false => self.flush_polling(Some(enter)),
+        }
         if self.stretches.begin_looks(enter) {
             // No call of a program that looks all the time finds that reading old.
             self.look_at_wishes(leave);

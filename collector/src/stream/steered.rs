@@ -19,9 +19,8 @@ pub struct Steered {
     depth: usize,
     sampling: Option<Wanted>,
     by: SampleBy,
-    /// Changes that are no records yet, and when they were seen.
-    changes: Vec<Change>,
-    at: u64,
+    /// Changes that are no records yet, and when they were seen, ticks.
+    changes: Vec<(Change, u64)>,
 }
 
 impl Steered {
@@ -33,13 +32,12 @@ impl Steered {
             sampling,
             by,
             changes: Vec::new(),
-            at: 0,
         }
     }
 }
 
 impl Stream {
-    /// Looks whether the user wants something else, after a call that returned at `now`.
+    /// Looks whether the user wants something else, between two calls.
     #[cold]
     #[inline(never)]
     pub(super) fn look_at_wishes(&mut self, now: u64) {
@@ -60,7 +58,7 @@ impl Stream {
         match news {
             Err(number) => {
                 self.steered.seen = number;
-                self.steered.changes.push(Change::Refused);
+                self.steered.changes.push((Change::Refused, now));
                 if steering::is_first_refused(number) {
                     log::warning!(
                         "what somebody wants of this recording makes no sense, or its file was cut off: all goes on as it was"
@@ -84,11 +82,11 @@ impl Stream {
                         _ => {}
                     }
                 }
-                self.steered.changes.extend(changes);
+                let seen = changes.into_iter().map(|change| (change, now));
+                self.steered.changes.extend(seen);
             }
         }
         self.writer.open_call().note_steered(self.steered.seen);
-        self.steered.at = now;
         if !self.steered.changes.is_empty() {
             // They are written with the next record: this call's own comes first.
             self.stretches.pending = 1;
@@ -113,15 +111,14 @@ impl Stream {
     /// Writes changes that were seen by the time of the `next` record, after the one that ended `last`:
     /// times in the file ascend.
     pub(super) fn write_changes(&mut self, last: u64, next: u64) {
-        if self.steered.changes.is_empty() {
-            return;
-        }
-        if self.steered.at > next {
+        let changes = &mut self.steered.changes;
+        let due = changes.partition_point(|(_, seen)| *seen <= next);
+        if due < changes.len() {
             self.stretches.pending = 1;
-            return;
         }
-        let at = self.steered.at.max(last).min(next);
-        for change in std::mem::take(&mut self.steered.changes) {
+        let due: Vec<(Change, u64)> = changes.drain(..due).collect();
+        for (change, seen) in due {
+            let at = seen.max(last);
             let raw = Raw {
                 flags: flags::PAUSED,
                 extra: change.parameter() as u64,
@@ -137,5 +134,20 @@ impl Stream {
                 self.writer.push(at, at, found.id);
             }
         }
+    }
+
+    /// Whether there are changes without a record.
+    #[inline]
+    pub(super) fn has_changes(&self) -> bool {
+        !self.steered.changes.is_empty()
+    }
+
+    /// Writes the changes seen by now where the last call may have no record, after the looks that are not in the trace
+    /// yet.
+    #[cold]
+    pub(super) fn tell_changes(&mut self, now: u64) {
+        let polled = self.polling.leave;
+        self.flush_polling(Some(now));
+        self.write_changes(polled, now);
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use laggard_callpath::{CallSite, Carried};
 
 use super::admission::{has_more_room, waiter};
-use super::left_out::is_left_out;
+use super::left_out::{is_left_out, is_own};
 use super::{Place, WANTED, is_recorded, locks, team};
 use crate::call::Call;
 use crate::clock;
@@ -109,6 +109,8 @@ struct Begin {
     argument: *mut c_void,
     /// Ticks.
     born: u64,
+    /// As a location, which the collector's own threads never are.
+    number: Option<u32>,
     /// Where it is made, and by which location.
     origin: Origin,
     creator: Option<u32>,
@@ -192,6 +194,11 @@ pub fn birth() -> Option<Birth> {
         is_whole: born >= begun,
         creator: begin()?.creator,
     })
+}
+
+/// The number of the calling thread, if it has one before it is a location.
+pub fn number() -> Option<u32> {
+    begin()?.number
 }
 
 /// When the calling thread began, ticks.
@@ -323,6 +330,7 @@ macro_rules! creates {
                         function,
                         argument,
                         born: clock::now(),
+                        number: (!is_own(site.ra)).then(thread::next_number),
                         origin,
                         creator: thread::own_number(),
                     }));

@@ -31,7 +31,7 @@ use crate::clock;
 use crate::signature::Raw;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
-pub use births::{birth, ends_samples, sampler};
+pub use births::{birth, ends_samples, number, sampler};
 pub use team::{Membership, ends};
 
 /// Runs when this library is loaded.

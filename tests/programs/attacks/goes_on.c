@@ -2,7 +2,7 @@
  * says, "ends", or ranks wait for each other ("hangs") or for one that computes ("computes") until the
  * first file is gone again. Of "hangs" nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another
  * thread does that, and the first one waits for it. In "looks", there are no rounds: ranks look for a message that nobody
- * sends. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and removes
+ * sends; in "steps", they pass some time between short calls. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and removes
  * it. */
 #include "../common.h"
 #include <pthread.h>
@@ -49,6 +49,14 @@ static void looks(void)
         MPI_Iprobe(MPI_ANY_SOURCE, 9, WORLD, &found, MPI_STATUS_IGNORE);
 }
 
+static void steps(void)
+{
+    while (!is_there()) {
+        pass_ms(2);
+        MPI_Send(&rank, 1, MPI_INT, MPI_PROC_NULL, 0, WORLD);
+    }
+}
+
 static void *rounds(void *resume)
 {
     int next = GO_ON;
@@ -78,6 +86,8 @@ int main(int argc, char **argv)
         pthread_join(other, NULL);
     } else if (strcmp(scene, "looks") == 0) {
         looks();
+    } else if (strcmp(scene, "steps") == 0) {
+        steps();
     } else {
         rounds(resume);
     }

@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,36 @@ static void use_signals(void)
     sigaction(SIGPROF, &(struct sigaction){.sa_handler = on_tick, .sa_flags = SA_RESTART}, NULL);
     struct itimerval often = {{0, 2000}, {0, 2000}};
     setitimer(ITIMER_PROF, &often, NULL);
+}
+
+static sigjmp_buf back;
+
+static void jump(int signal)
+{
+    (void)signal;
+    if (gettid() == getpid())
+        siglongjmp(back, 1);
+    others++;
+}
+
+/* Signals of the process, from whose handler the program jumps away: they come to the first thread. */
+static void jump_away(void)
+{
+    enum { JUMPS = 300 };
+    volatile int jumped = 0;
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = jump}, NULL);
+    while (jumped < JUMPS) {
+        if (sigsetjmp(back, 1) != 0) {
+            jumped++;
+            continue;
+        }
+        struct itimerval often = {{0, 1000}, {0, 1000}};
+        setitimer(ITIMER_REAL, &often, NULL);
+        work(1000);
+    }
+    struct itimerval never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("%d: %d jumps, %s elsewhere\n", rank, jumped, others < JUMPS / 50 ? "hardly any" : "many");
 }
 
 /* The program looks which signals nobody uses, and then uses them all, also those of another thread that is sampled. */
@@ -317,6 +348,8 @@ int main(int argc, char **argv)
         sigemptyset(&all);
         sigprocmask(SIG_SETMASK, &all, NULL);
         meet(50);
+    } else if (strcmp(what, "jumps") == 0) {
+        jump_away();
     } else if (strcmp(what, "taken") == 0) {
         take_signals();
     } else if (strcmp(what, "read") == 0) {

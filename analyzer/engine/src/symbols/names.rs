@@ -20,7 +20,16 @@ pub fn plain(symbol: &str, language: Option<DwLang>) -> String {
     let is_fortran = language.is_some_and(|language| FORTRAN.contains(&language));
     cpp(symbol)
         .or_else(|| fortran(symbol, is_fortran))
-        .unwrap_or_else(|| addr2line::demangle_auto(symbol.into(), language).into_owned())
+        .unwrap_or_else(|| match is_mangled(symbol) {
+            true => addr2line::demangle_auto(symbol.into(), language).into_owned(),
+            false => symbol.to_owned(),
+        })
+}
+
+/// Whether a compiler of C++ or Rust made it. The demangler takes other names for types: `f` for `float`.
+fn is_mangled(symbol: &str) -> bool {
+    let begins = ["_Z", "__Z", "_R", "__R", "_GLOBAL_"];
+    begins.iter().any(|begin| symbol.starts_with(begin))
 }
 
 fn cpp(symbol: &str) -> Option<String> {
@@ -78,6 +87,20 @@ mod tests {
         );
         assert_eq!(plain("exchange"), "exchange");
         assert_eq!(plain("_Zwrong"), "_Zwrong");
+        assert_eq!(plain("_RNvC4heat4step"), "heat::step");
+    }
+
+    #[test]
+    fn names_that_are_no_mangled_ones_stay() {
+        // Alone, these are types.
+        let types = "vwbcahstijlmxynofdegz".chars().map(String::from);
+        let types = types.chain(["Pi", "Kc", "Dd", "A4_i", "St", "Ss", "R1f"].map(String::from));
+        let cpp = Some(gimli::DW_LANG_C_plus_plus_14);
+        for name in types {
+            for language in [None, Some(gimli::DW_LANG_C11), cpp] {
+                assert_eq!(plain(&name, language), name);
+            }
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ export async function follow(location, wait) {
   let [at, step] = [location, wait];
   while (step !== null && step.late_location !== null && steps.length < MOST) {
     const { since_s: since, until_s: until, late_location: late, late_enter_s: enter } = step;
-    steps.push({ at, since, until, late, enter, rank: step.late_rank });
+    steps.push({ at, since, until, late, enter, rank: step.late_rank, thread: step.late_thread });
     if (steps.some((one) => one.at === late) || enter <= since) break;
     const answer = await ask({ ask: "meanwhile", location: late, from_s: since, until_s: enter });
     if (answer === null) return null;

@@ -2,6 +2,7 @@
 
 /** Questions that views ask again whenever anything else changes. */
 const AGAIN = ["alike", "changes", "course", "heat", "line", "selection"];
+const ENDED = "laggard has ended: start laggard serve again, and open its new address";
 const open = new Map();
 /** The last of each of these, and what came. */
 const kept = new Map();
@@ -28,13 +29,24 @@ function without(missing) {
   return texts.length === 0 ? "" : `Something is missing. ${texts.join("; ")}`;
 }
 
+/** Why no conversation began: a browser does not tell, but the server tells who asks without one. */
+async function refusal() {
+  const answer = await fetch("ask").catch(() => null);
+  if (answer === null || answer.status === 404) return ENDED;
+  return answer.status === 503 ? answer.text() : "laggard does not answer: load this page again";
+}
+
 function connect() {
   const address = new URL("ask", document.baseURI);
   address.protocol = address.protocol.replace("http", "ws");
   address.hash = "";
   return new Promise((ready, failed) => {
     const made = new WebSocket(address);
-    made.onopen = () => ready(made);
+    let isOpen = false;
+    made.onopen = () => {
+      isOpen = true;
+      ready(made);
+    };
     made.onmessage = (message) => {
       const { id, answer, error, stopped, news } = JSON.parse(message.data);
       if (news) {
@@ -50,12 +62,12 @@ function connect() {
       else waiting?.ready(answer);
       if (answer && !answer.missing && AGAIN.includes(waiting?.kind)) kept.set(waiting.kind, [waiting.text, message.data]);
     };
-    made.onclose = () => {
+    made.onclose = async () => {
       if (socket === made) socket = null;
       failed(new Error("laggard does not answer"));
-      told("laggard has ended: start laggard serve again, and open its new address");
       for (const { failed: give } of open.values()) give(new Error("closed"));
       open.clear();
+      told(isOpen ? ENDED : await refusal());
     };
   });
 }

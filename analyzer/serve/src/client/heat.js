@@ -1,16 +1,23 @@
 // Run at a glance: ranks by time, the darker the more of something.
 
 import { ask } from "./connection.js";
+import { byKeys, within } from "./cursor.js";
 import { onCanvas } from "./pen.js";
 import { change, nameOf, run, state } from "./state.js";
 import { amount, colourOf, duration, moment, ticks } from "./units.js";
 
 const LEFT = 76;
 const BOTTOM = 20;
+/** Steps of arrow keys from the begin to the end. */
+const STEPS = 100;
 const canvas = document.getElementById("heat");
 const box = document.getElementById("alike");
 let shown = null;
 let drag = null;
+/** What keys move. */
+const cursor = { row: 0, cell: 0 };
+/** The cell at which keys began to mark a time. */
+let mark = null;
 
 /** Asks for the map of what is looked at. */
 export async function show() {
@@ -36,6 +43,9 @@ export async function show() {
 /** Draws the map again, in the colours of now. */
 export function draw() {
   if (shown === null) return;
+  cursor.row = within(cursor.row, 0, shown.rows.length - 1);
+  cursor.cell = within(cursor.cell, 0, shown.width - 1);
+  document.getElementById("heat-at").textContent = isByKey() && shown.rows.length > 0 ? tellPlace() : "";
   const high = Math.min(24, Math.max(4, Math.floor(320 / shown.rows.length)));
   onCanvas(canvas, shown.rows.length * high + BOTTOM, (...pen) => paint(...pen, high));
 }
@@ -75,10 +85,41 @@ function paint(pen, wide, tall, high) {
     const x = LEFT + ((tick - shown.from_s) / length) * (wide - LEFT);
     if (x > LEFT + 20 && x < wide - 24) pen.fillText(moment(tick, length), x, tall - BOTTOM / 2);
   }
-  if (drag !== null) {
-    pen.globalAlpha = 0.25;
-    pen.fillRect(Math.min(drag.from, drag.to), 0, Math.abs(drag.to - drag.from), tall - BOTTOM);
+  if (isByKey()) {
+    pen.lineWidth = 2;
+    pen.strokeRect(LEFT + cursor.cell * step - 1, cursor.row * high, Math.max(3, step), high);
+    pen.lineWidth = 1;
   }
+  const marked = drag ?? markedBy(step);
+  if (marked !== null) {
+    pen.globalAlpha = 0.25;
+    pen.fillRect(Math.min(marked.from, marked.to), 0, Math.abs(marked.to - marked.from), tall - BOTTOM);
+    pen.globalAlpha = 1;
+  }
+}
+
+/** The first cell that keys have marked, and the one after the last. */
+const markedCells = () => (mark === null ? null : [Math.min(mark, cursor.cell), Math.max(mark, cursor.cell) + 1]);
+
+function markedBy(step) {
+  const cells = isByKey() ? markedCells() : null;
+  return cells && { from: LEFT + cells[0] * step, to: LEFT + cells[1] * step };
+}
+
+/** The time at which a cell begins. */
+const begin = (cell) => shown.from_s + (cell / shown.width) * (shown.until_s - shown.from_s);
+
+function tellCell(row, cell) {
+  const part = shown.cells[row * shown.width + cell] / 255;
+  const here = shown.most === null ? `${(100 * part).toFixed(0)} %` : amount(part * shown.most, shown.unit);
+  return `${here} ${nameOf(shown.metric)}; ${amount(shown.rows[row].total, shown.unit)} in all`;
+}
+
+function tellPlace() {
+  const { row, cell } = cursor;
+  const cells = markedCells();
+  const enter = cells === null ? "Enter chooses the row" : `Enter shows ${duration(begin(cells[1]) - begin(cells[0]))}`;
+  return `${shown.rows[row].label} at ${duration(begin(cell))}: ${tellCell(row, cell)}. ${enter}, Shift with arrow keys marks a time.`;
 }
 
 const time = (x) => {
@@ -107,10 +148,7 @@ canvas.addEventListener("pointermove", (event) => {
   if (!row || event.offsetX < LEFT) return;
   const at = shown.rows.indexOf(row);
   const cell = Math.floor(((event.offsetX - LEFT) / (canvas.clientWidth - LEFT)) * shown.width);
-  const part = shown.cells[at * shown.width + cell] / 255;
-  const here = shown.most === null ? `${(100 * part).toFixed(0)} %` : amount(part * shown.most, shown.unit);
-  const all = amount(row.total, shown.unit);
-  canvas.title = `${row.label} at ${duration(time(event.offsetX))}: ${here} ${nameOf(shown.metric)}; ${all} in all`;
+  canvas.title = `${row.label} at ${duration(time(event.offsetX))}: ${tellCell(at, cell)}`;
 });
 
 canvas.addEventListener("pointerup", (event) => {
@@ -125,3 +163,35 @@ canvas.addEventListener("pointerup", (event) => {
   const row = rowAt(event.offsetY);
   if (row) change({ first: row.first, last: row.last });
 });
+
+const goTo = (cell) => (event) => {
+  if (shown === null) return;
+  mark = event.shiftKey ? mark ?? cursor.cell : null;
+  cursor.cell = cell();
+};
+const across = (by) => goTo(() => within(cursor.cell + by * Math.ceil(shown.width / STEPS), 0, shown.width - 1));
+const down = (by) => () => {
+  cursor.row += by;
+};
+
+function choose() {
+  const cells = markedCells();
+  mark = null;
+  if (cells !== null) change({ from: begin(cells[0]), until: begin(cells[1]) });
+  else if (shown?.rows[cursor.row]) change({ first: shown.rows[cursor.row].first, last: shown.rows[cursor.row].last });
+}
+
+const isByKey = byKeys(canvas, {
+  ArrowLeft: across(-1),
+  ArrowRight: across(1),
+  Home: goTo(() => 0),
+  End: goTo(() => shown.width - 1),
+  ArrowUp: down(-1),
+  ArrowDown: down(1),
+  Enter: choose,
+  Escape: () => {
+    if (mark === null) return false;
+    mark = null;
+    return true;
+  },
+}, draw);

@@ -2,11 +2,12 @@
 
 import { chain } from "./chain.js";
 import { ask } from "./connection.js";
+import { byKeys, within } from "./cursor.js";
 import { drawMessages, messages } from "./messages.js";
 import { drawPath, path } from "./path.js";
 import { onCanvas } from "./pen.js";
 import { change, pan, run, state, zoom } from "./state.js";
-import { cut, duration, moment, ticks } from "./units.js";
+import { cut, duration, moment, ticks, who } from "./units.js";
 
 const LEFT = 76;
 const BOTTOM = 20;
@@ -15,12 +16,16 @@ const LANE = 26;
 const CHANGE = "recording: ";
 /** Pixels towards a rank that is not shown. */
 const AWAY = 12;
+/** Steps of arrow keys from the begin to the end, where single calls are not told. */
+const STEPS = 50;
 /** Ranks that are shown at a time. */
 export const LANES = 16;
 const canvas = document.getElementById("line");
 let shown = null;
 let asked = 0;
 let grip = null;
+/** What keys move: a location, a moment, and the number of a call there. */
+let cursor = { location: 0, at: 0, number: null };
 
 /** Asks for the time line of what is looked at. */
 export async function show() {
@@ -66,6 +71,7 @@ function take(answer) {
 /** Draws the time line again, in the colours of now. */
 export function draw() {
   if (shown === null) return;
+  document.getElementById("line-at").textContent = isByKey() && shown.lanes.length > 0 ? tellPlace() : "";
   onCanvas(canvas, shown.lanes.length * LANE + BOTTOM, paint);
 }
 
@@ -86,7 +92,7 @@ function paint(pen, wide, tall) {
     }
     else drawParts(pen, lane, top, wide, colours);
     pen.fillStyle = colours[4];
-    for (const [since, , , , , , lasted] of lane.waits) {
+    for (const [since, , , , , , , lasted] of lane.waits) {
       pen.fillRect(x(since), top + LANE - 9, Math.max(1, x(since + lasted) - x(since)), 4);
     }
   });
@@ -96,6 +102,7 @@ function paint(pen, wide, tall) {
   drawPath(pen, { x, top, wide, left: LEFT, colour: style.color, of: shown });
   drawMessages(pen, { x, middle, colour: style.color, of: shown });
   drawArrows(pen, x, colours[4]);
+  if (isByKey() && shown.lanes.length > 0) drawCursor(pen, x);
   pen.fillStyle = style.color;
   pen.textAlign = "center";
   for (const tick of ticks(shown.from_s, shown.until_s, 8)) {
@@ -185,7 +192,7 @@ function drawArrows(pen, x, colour) {
   pen.strokeStyle = colour;
   pen.lineWidth = 1.2;
   shown.lanes.forEach((lane, at) => {
-    for (const [since, , , rank, late, enter, lasted] of lane.waits) {
+    for (const [since, , , rank, late, enter, thread, lasted] of lane.waits) {
       if (late === null || lanes.get(late) === at || x(since + lasted) - x(since) < 3) continue;
       const [begin, low] = [x(since + lasted), at * LANE + LANE - 7];
       pen.beginPath();
@@ -197,7 +204,7 @@ function drawArrows(pen, x, colour) {
       if (!lanes.has(late) && begin - x(since) > 120) {
         pen.fillStyle = "#000";
         pen.textAlign = "right";
-        pen.fillText(`rank ${rank}`, begin - 3, at * LANE + 10, begin - x(since) - 60);
+        pen.fillText(who(rank, thread), begin - 3, at * LANE + 10, begin - x(since) - 60);
       }
     }
   });
@@ -218,6 +225,41 @@ function drawArrows(pen, x, colour) {
     pen.fill();
   }
   pen.lineWidth = 1;
+}
+
+/** The middle of a call, s. */
+const middleOf = ([, enter, lasted]) => shown.from_s + (enter + lasted / 2) / 1e9;
+
+/** The lane and the call that keys are at, or the next ones that are shown. */
+function place() {
+  const at = shown.lanes.findIndex(({ location }) => location === cursor.location);
+  const lane = shown.lanes[Math.max(at, 0)];
+  const calls = lane.calls ?? [];
+  const away = (call) => Math.max(0, Math.abs(middleOf(call) - cursor.at) - call[2] / 2e9);
+  const nearest = (best, call) => (best === null || away(call) < away(best) ? call : best);
+  const isIt = ([number]) => at >= 0 && number === cursor.number;
+  const call = calls.find(isIt) ?? calls.reduce(nearest, null);
+  return { top: Math.max(at, 0) * LANE, lane, calls, call };
+}
+
+function drawCursor(pen, x) {
+  const { top, call } = place();
+  const ns = (within(cursor.at, shown.from_s, shown.until_s) - shown.from_s) * 1e9;
+  const [begin, end] = call === null ? [x(ns), x(ns)] : [x(call[1]), x(call[1] + call[2])];
+  pen.strokeStyle = getComputedStyle(canvas).color;
+  pen.lineWidth = 2.2;
+  pen.strokeRect(begin - 2, top + 1, Math.max(1, end - begin) + 4, LANE - 3);
+  pen.lineWidth = 1;
+}
+
+const tellCall = (call) => `${shown.texts[call[4]]} ${shown.texts[call[5]]}: ${duration(call[2] / 1e9)}`;
+
+function tellPlace() {
+  const { lane, call } = place();
+  const name = who(lane.rank, lane.thread);
+  return call === null
+    ? `${name} at ${moment(cursor.at, shown.until_s - shown.from_s)}. Enter zooms in.`
+    : `${name}: ${tellCall(call)}. Enter opens it.`;
 }
 
 /** The lane and the call at a place. */
@@ -248,8 +290,8 @@ canvas.addEventListener("pointermove", (event) => {
   }
   const { lane, call, sample } = found(event);
   canvas.title = "";
-  if (lane) canvas.title = sample ? `rank ${lane.rank} in ${shown.texts[sample[1]]}` : `rank ${lane.rank}`;
-  if (call) canvas.title = `${shown.texts[call[4]]} ${shown.texts[call[5]]}: ${duration(call[2] / 1e9)}`;
+  if (lane) canvas.title = `${who(lane.rank, lane.thread)}${sample ? ` in ${shown.texts[sample[1]]}` : ""}`;
+  if (call) canvas.title = tellCall(call);
 });
 
 canvas.addEventListener("pointerup", (event) => {
@@ -257,7 +299,7 @@ canvas.addEventListener("pointerup", (event) => {
   grip = null;
   if (!isClick) return;
   const { lane, call } = found(event);
-  change({ call: call ? [lane.location, call[0], shown.from_s + (call[1] + call[2] / 2) / 1e9] : null });
+  openCall(lane, call ?? null);
 });
 
 canvas.addEventListener("wheel", (event) => {
@@ -267,9 +309,57 @@ canvas.addEventListener("wheel", (event) => {
   else zoom(event.deltaY < 0 ? 0.7 : 1 / 0.7, state.from + part * (state.until - state.from));
 }, { passive: false });
 
+/** Keys go on from what a location did at a moment. */
+export function aim(location, at) {
+  cursor = { location, at, number: null };
+}
+
 /** Shows the next or the former ranks. */
 export function move(lanes) {
   const count = Math.min(LANES, run.locations);
   const first = Math.min(Math.max(0, state.first + lanes), run.locations - count);
   change({ first, last: first + count - 1 });
 }
+
+/** Shows all about a call of a lane; about none if there is none. */
+function openCall(lane, call) {
+  if (call === null) {
+    change({ call: null });
+    return;
+  }
+  cursor = { location: lane.location, at: middleOf(call), number: call[0] };
+  change({ call: [cursor.location, cursor.number, cursor.at] });
+}
+
+/** To the next call of a lane, or the former one; beyond what is shown, time goes on. */
+const across = (by) => () => {
+  if (shown === null || shown.lanes.length === 0) return;
+  const { lane, calls, call } = place();
+  const next = calls[calls.indexOf(call) + by];
+  const length = state.until - state.from;
+  const at = next ? middleOf(next) : within(cursor.at, state.from, state.until) + (call ? 0 : (by * length) / STEPS);
+  cursor = { location: lane.location, at: within(at, 0, run.end), number: (next ?? call)?.[0] ?? null };
+  if (!next && (call || at < state.from || at > state.until)) pan(by / 2);
+};
+
+/** To another rank, also to one that is not shown yet. */
+const down = (by) => () => {
+  if (shown === null || shown.lanes.length === 0) return;
+  const { lane, call } = place();
+  const location = within(lane.location + by, 0, run.locations - 1);
+  cursor = { location, at: call === null ? cursor.at : middleOf(call), number: null };
+  if (!shown.lanes.some((one) => one.location === location)) move(by);
+};
+
+const isByKey = byKeys(canvas, {
+  ArrowLeft: across(-1),
+  ArrowRight: across(1),
+  ArrowUp: down(-1),
+  ArrowDown: down(1),
+  Enter: () => {
+    if (shown === null || shown.lanes.length === 0) return;
+    const { lane, call } = place();
+    if (call === null) zoom(0.25, within(cursor.at, state.from, state.until));
+    else openCall(lane, call);
+  },
+}, draw);

@@ -1,6 +1,7 @@
 // Who sends whom, and who waits for whom: a picture of rows and columns of ranks, or of hosts.
 
 import { ask } from "./connection.js";
+import { byKeys, within } from "./cursor.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
 import { more } from "./tables.js";
@@ -11,6 +12,9 @@ const EDGE = 64;
 const svg = document.getElementById("matrix");
 const element = (id) => document.getElementById(id);
 let asked = "";
+let shown = null;
+/** The cell that keys move. */
+const cursor = { row: 0, column: 0 };
 
 function made(name, attributes, text = null) {
   const one = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -24,7 +28,9 @@ const value = (metric, of) =>
 
 const ranks = ([first, last]) => (first === last ? String(first) : `${first}–${last}`);
 
-function draw(answer) {
+function draw() {
+  if (shown === null) return;
+  const answer = shown;
   const names = answer.hosts ?? null;
   const label = (line, at) => (names ? names[at] : ranks(line[at]));
   const [rows, columns] = names ? [names, names] : [answer.rows, answer.columns];
@@ -49,24 +55,36 @@ function draw(answer) {
     }
   });
   parts.push(made("rect", { x: EDGE, y: EDGE, width: width - EDGE, height: height - EDGE, class: "ground" }));
+  const titleOf = (row, column, sum) => {
+    const verb = answer.metric === "waiting" ? "waits for" : "to";
+    return `${label(rows, row)} ${verb} ${label(columns, column)}: ${value(answer.metric, sum)}`;
+  };
   const most = Math.max(...answer.cells.map(([, , sum]) => sum), 0);
   for (const [row, column, sum] of answer.cells) {
     const one = made("rect", {
       x: EDGE + column * cell, y: EDGE + row * cell, width: cell, height: cell,
-      class: state.matrix === "waiting" ? "waits" : "sends",
+      class: answer.metric === "waiting" ? "waits" : "sends",
       // Small amounts can be seen, too.
       "fill-opacity": (0.15 + 0.85 * (sum / most)).toFixed(3),
     });
-    const verb = state.matrix === "waiting" ? "waits for" : "to";
-    one.append(made("title", {}, `${label(rows, row)} ${verb} ${label(columns, column)}: ${value(state.matrix, sum)}`));
+    one.append(made("title", {}, titleOf(row, column, sum)));
     one.addEventListener("click", () => choose(answer, row, column));
     parts.push(one);
   }
+  cursor.row = within(cursor.row, 0, rows.length - 1);
+  cursor.column = within(cursor.column, 0, columns.length - 1);
+  const isSeen = isByKey() && rows.length > 0 && columns.length > 0;
+  if (isSeen) {
+    const place = { x: EDGE + cursor.column * cell, y: EDGE + cursor.row * cell };
+    parts.push(made("rect", { ...place, width: cell, height: cell, class: "cursor" }));
+  }
+  const here = answer.cells.find(([row, column]) => row === cursor.row && column === cursor.column);
+  element("matrix-at").textContent = isSeen ? titleOf(cursor.row, cursor.column, here?.[2] ?? 0) : "";
   svg.replaceChildren(...parts);
   svg.dataset.whole = String(answer.whole);
   svg.dataset.cells = String(answer.cells.length);
   const shared = answer.hosts_per_row > 1 ? `. ${answer.hosts_per_row} successive hosts share a row` : "";
-  const sum = `${value(state.matrix, answer.whole)} in sight${shared}`;
+  const sum = `${value(answer.metric, answer.whole)} in sight${shared}`;
   const why = state.of === "run" && state.group === ""
     ? "Ranks that share a cell count for one host."
     : "Not all is known of so much: choose less.";
@@ -129,8 +147,25 @@ export async function show() {
   if (answer === null) return;
   asked = key;
   offer(answer.communicators, answer.more_communicators);
-  draw(answer);
+  shown = answer;
+  draw();
 }
+
+const move = (down, across) => () => {
+  cursor.row += down;
+  cursor.column += across;
+};
+const isByKey = byKeys(svg, {
+  ArrowLeft: move(0, -1),
+  ArrowRight: move(0, 1),
+  ArrowUp: move(-1, 0),
+  ArrowDown: move(1, 0),
+  Enter: () => {
+    const { row, column } = cursor;
+    // Of a cell without anything, too, the ranks can be looked at.
+    if (shown !== null && (shown.hosts ?? shown.rows).length > 0) choose(shown, row, column);
+  },
+}, draw);
 
 for (const [id, name] of [["what", "matrix"], ["by", "by"], ["of", "of"], ["group", "group"]]) {
   element(id).addEventListener("change", (event) => change({ [name]: event.target.value }));

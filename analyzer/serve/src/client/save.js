@@ -7,6 +7,14 @@ const told = new Map();
 /** Notes the rows of a table or a picture, as objects. */
 export function keep(id, rows) {
   told.set(id, rows);
+  for (const kind of ["csv", "parquet"]) allow(document.querySelector(`[data-saves="${id}.${kind}"]`), id);
+}
+
+/** A table without rows has no columns either: there is nothing to be saved. */
+function allow(button, id) {
+  if (button === null) return;
+  button.disabled = (told.get(id) ?? []).length === 0;
+  button.title = button.disabled ? "Nothing to save: the table is empty" : `Save as ${button.textContent}`;
 }
 
 function text(value) {
@@ -94,6 +102,7 @@ function buttons(of, all) {
     box.append(made);
   }
   (of.closest(".some") ?? of).before(box);
+  keep(of.id, told.get(of.id) ?? []);
 }
 
 const KINDS = { CSV: "text/csv", SVG: "image/svg+xml" };
@@ -109,7 +118,6 @@ export function addButtons() {
   const table = (of) => ({
     CSV: kept("CSV", of, () => csv(rows(of))),
     Parquet: async () => {
-      if (rows(of).length === 0) return;
       try {
         download(`${of.id}.parquet`, await parquet(rows(of)));
       } catch (error) {

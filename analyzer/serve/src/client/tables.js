@@ -2,10 +2,10 @@
 
 import { MOST, chain, follow, forget } from "./chain.js";
 import { ask } from "./connection.js";
-import { LANES, draw } from "./line.js";
+import { LANES, aim, draw } from "./line.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
-import { amount, bytes, cut, duration, moment } from "./units.js";
+import { amount, bytes, cut, duration, moment, who } from "./units.js";
 
 function cell(kind, text, isNumber = false) {
   const made = document.createElement(kind);
@@ -48,9 +48,10 @@ function around(location) {
   return { first, last: first + count - 1 };
 }
 
-/** Looks at a moment, and at some time around it. */
-function moments({ start_s: start, end_s: end }) {
+/** Looks at what a location did at a moment, and at some time around it. */
+function moments(location, { start_s: start, end_s: end }) {
   const long = Math.max(end - start, 1e-6);
+  aim(location, (start + end) / 2);
   return { from: start - 2 * long, until: end + long };
 }
 
@@ -63,27 +64,24 @@ export function showFound(overview) {
     ["What", (row) => row.name],
     ["Where", (row) => `${row.operation} ${row.place}`],
     ["Ranks", (row) => row.ranks],
-    ["Late", (row) => row.late_rank === null ? "" : `rank ${row.late_rank}${row.because ? `: ${row.because}` : ""}`],
+    ["Late", (row) => row.late_rank === null ? "" : `${who(row.late_rank, row.late_thread, true)}${row.because ? `: ${row.because}` : ""}`],
     ["Started by", (row) => row.root_causes.join(", ")],
-  ], findings, (row) => {
-    if (row.worst === null) return;
-    change({
-      ...moments(row.worst),
-      ...around(Math.min(row.worst.location, row.late_location ?? row.worst.location)),
-      ...(row.node === null ? {} : { node: row.node }),
-      profile: row.pattern,
-      matrix: "waiting",
-      call: null,
-    });
-  }, cut(findings.length, ofFindings, "findings", `laggard show --top ${ofFindings} and report.json have all.`));
+  ], findings, (row) => change({
+    ...(row.worst === null ? {} : moments(row.location, row.worst)),
+    ...(row.location === null ? {} : around(Math.min(row.location, row.late_location ?? row.location))),
+    ...(row.node === null ? {} : { node: row.node }),
+    profile: row.pattern,
+    matrix: "waiting",
+    call: null,
+  }), cut(findings.length, ofFindings, "findings", `laggard show --top ${ofFindings} and report.json have all.`));
   fill("roots", [
     ["Waiting", (row) => duration(row.severity_s), true],
     ["Share", (row) => percent(row.percent), true],
     ["", (row) => row.id],
     ["What", (row) => row.what],
   ], roots, (row) => change({
-    ...(row.worst === null ? {} : moments(row.worst)),
-    ...(row.location === null ? {} : around(row.worst?.location ?? row.location)),
+    ...(row.worst === null ? {} : moments(row.location, row.worst)),
+    ...(row.location === null ? {} : around(row.location)),
     ...(row.node === null ? {} : { node: row.node }),
     profile: row.id,
     matrix: "waiting",
@@ -97,11 +95,12 @@ export async function showSelection() {
   const answer = await ask({ ask: "selection", from_s: from, until_s: until, first, last, functions });
   if (answer === null) return;
   const length = answer.until_s - answer.from_s;
-  const whole = length * answer.locations;
+  // As all shares of a report: what start-up and shut-down take is not counted. Waiting is part of the others.
+  const whole = run.kinds.reduce((sum, kind) => sum + (kind === "waiting" ? 0 : answer.times_s[kind]), 0);
   fill("times", [
-    ["Kind of time", (row) => row.kind],
+    ["Kind of time, between start-up and shut-down", (row) => row.kind],
     ["Time", (row) => duration(row.time_s), true],
-    ["Share", (row) => percent((100 * row.time_s) / whole), true],
+    [`Share of ${duration(whole)}`, (row) => (whole > 0 ? percent((100 * row.time_s) / whole) : ""), true],
   ], run.kinds.map((kind) => ({ kind, time_s: answer.times_s[kind] })));
   const unread = document.getElementById("unread");
   const notes = [
@@ -145,11 +144,12 @@ export async function showSelection() {
   fill("waits", [
     ["Time lost", (row) => duration(row.lost_s), true],
     ["When", (row) => moment(row.since_s, length), true],
-    ["Rank", (row) => String(row.rank), true],
+    ["Who", (row) => who(row.rank, row.thread, row.rank === row.late_rank)],
     ["What", (row) => row.pattern],
-    ["Late", (row) => row.late_rank === null ? "" : `rank ${row.late_rank}`],
+    ["Late", (row) => row.late_rank === null ? "" : who(row.late_rank, row.late_thread, row.rank === row.late_rank)],
   ], answer.waits, (row) => {
     const long = Math.max(row.lost_s, 1e-6);
+    aim(row.location, row.since_s + row.lost_s / 2);
     change({ from: row.since_s - long, until: row.since_s + 2 * long, ...around(row.location) });
   }, cut(answer.waits.length, answer.waits_in_sight, "waits, the longest", "Choose less to see others."));
 }
@@ -199,12 +199,14 @@ export async function showCall() {
     ["Communicator", call.communicator],
     ...call.waits.map((wait) => [
       wait.pattern,
-      `${duration(wait.lost_s)}${wait.late_rank === null ? "" : `, for rank ${wait.late_rank} to enter ${wait.late_call} at ${moment(wait.late_enter_s, wait.lost_s)}`}`,
+      `${duration(wait.lost_s)}${wait.late_rank === null ? "" : `, for ${who(wait.late_rank, wait.late_thread, wait.late_rank === call.rank)} to enter ${wait.late_call} at ${moment(wait.late_enter_s, wait.lost_s)}`}`,
     ]),
   ];
   if (steps.length > 1) {
     const goesOn = steps.length === MOST ? ", and so on" : "";
-    rows.push(["Meanwhile", `rank ${steps.map((one) => one.rank).join(" waited for rank ")}${goesOn}`]);
+    const isOf = (at, rank) => steps[at]?.rank === rank;
+    const names = steps.map(({ rank, thread }, at) => who(rank, thread, isOf(at - 1, rank) || isOf(at + 1, rank)));
+    rows.push(["Meanwhile", `${names.join(" waited for ")}${goesOn}`]);
   }
   const roots = (longest?.started_by ?? []).map(([id, share]) => `${id} (${percent(100 * share)})`);
   if (roots.length > 0) rows.push(["Such waits start with", roots.join(", ")]);

@@ -123,7 +123,9 @@ function drawMetrics(isCompared, tell) {
     const parts = below(row.id);
     const isOpen = parts.length > 0 && divided.has(row.id);
     const left = (key) => parts.reduce((sum, part) => sum - (part[key] ?? 0), row[key] ?? 0);
-    const own = (key) => (isOpen && row[key] !== null ? Math.max(0, left(key)) : row[key]);
+    // Sums of rounded numbers are not quite the whole.
+    const rest = (key) => (left(key) > 1e-9 * row[key] ? left(key) : 0);
+    const own = (key) => (isOpen && row[key] !== null ? rest(key) : row[key]);
     const sign = parts.length === 0 ? " " : isOpen ? "▾" : "▸";
     rows.push({ ...row, left: own("whole"), left_before: own("before"), title: `${" ".repeat(depth * 2)}${sign} ${row.name}`, parts });
     if (isOpen) for (const part of parts) visit(part, depth + 1);
@@ -164,14 +166,19 @@ function drawSystem() {
     return [{ host, total, ranks }, ...all.filter((row) => row.host === host && isShown(row))];
   });
   const most = rows.reduce((sum, row) => sum + (row.total ?? 0), 0);
+  // How the threads of a rank share a root cause is not always known.
+  const tell = (value) => (value === null ? "?" : amount(value, shown.unit, most));
   const sign = (row) => (row.threads.length === 0 ? "" : parted.has(row.first) ? "▾ " : "▸ ");
   const hasThreads = all.length > shown.system.length;
   const isMean = shown.system.some((row) => row.first !== row.last);
+  const whole = shown.nodes.find(([at]) => at === shown.node)?.[4] ?? 0;
+  const isCause = shown.metrics.some(({ id, parent }) => id === shown.metric && parent === "caused");
+  const rest = isCause && whole - most > 1e-3 * whole ? whole - most : 0;
   fill("system", [
     ["Host", (row) => (row.ranks === undefined ? "" : `${closed.has(row.host) ? "▸" : "▾"} ${row.host}`)],
     ["Rank", (row) => (row.ranks !== undefined || row.thread !== undefined ? "" : `${sign(row)}${span(row.first, row.last)}`), true],
     ...(hasThreads ? [["Thread", (row) => row.thread ?? "", true]] : []),
-    [isMean ? "All, or mean" : "", (row) => amount(row.total ?? row.mean, shown.unit, most), true],
+    [isMean ? "All, or mean" : "", (row) => tell(row.total ?? row.mean), true],
   ], rows, (row) => {
     if (row.ranks !== undefined) {
       if (!closed.delete(row.host)) closed.add(row.host);
@@ -182,7 +189,7 @@ function drawSystem() {
     if (threads.length > 0 && !parted.delete(rank)) parted.add(rank);
     drawSystem();
     change({ first, last });
-  });
+  }, rest === 0 ? "" : `${amount(rest, shown.unit, whole)} of ${amount(whole, shown.unit, whole)} is of ranks that the report does not name.`);
   keep("system", all.map(({ host, first, last, thread, mean }) => ({
     host, first, last, ...(hasThreads ? { thread: thread ?? "all" } : {}), mean,
   })));
@@ -214,7 +221,11 @@ function drawSpread() {
   const each = shown.ranks_per_class;
   const sorted = shown.system.map((row) => row.mean).sort((a, b) => a - b);
   element("spreads").hidden = sorted.length < 2;
-  if (sorted.length < 2) return;
+  if (sorted.length < 2) {
+    svg.replaceChildren();
+    keep("spread", []);
+    return;
+  }
   // Between two of them, as far as the quantile is.
   const quantile = (part) => {
     const at = part * (sorted.length - 1);

@@ -33,6 +33,11 @@ export function ticks(from, until, most) {
   return found;
 }
 
+/** A rank, or a thread of it: also the first one if threads of that rank are told apart. */
+export function who(rank, thread, areApart = false) {
+  return thread === null || (thread === 0 && !areApart) ? `rank ${rank}` : `thread ${thread} of rank ${rank}`;
+}
+
 /** An amount with a unit: s, B, or a number of something. */
 export function amount(value, unit) {
   if (unit === "s") return duration(value);

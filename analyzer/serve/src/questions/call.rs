@@ -108,7 +108,8 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
     }
     let index = share.index_of(at);
     let waits = index.waits((call.enter, call.leave));
-    let waits = waits.filter(|wait| wait.enter == call.enter).map(waited);
+    let waits = waits.filter(|wait| wait.enter == call.enter);
+    let waits = waits.map(|wait| waited(share, wait));
     let peer = |peer: i32| (peer >= 0).then_some(peer);
     let group = events
         .groups
@@ -146,7 +147,7 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
     })
 }
 
-fn waited(wait: &KeptWait) -> Value {
+fn waited(share: &Share, wait: &KeptWait) -> Value {
     let pattern = u8::try_from(wait.pattern)
         .ok()
         .and_then(PatternId::from_number);
@@ -157,6 +158,7 @@ fn waited(wait: &KeptWait) -> Value {
         "lost_s": seconds(wait.lost),
         "until_s": seconds(wait.until),
         "late_rank": has_late.then_some(wait.late_rank),
+        "late_thread": share.thread(wait.late_location).filter(|_| has_late),
         "late_location": (has_late && wait.late_location != u32::MAX).then_some(wait.late_location),
         "late_enter_s": has_late.then(|| seconds(wait.late_enter)),
         "late_call": has_late.then(|| calls::name(wait.late_call as u16)),

@@ -224,6 +224,7 @@ impl Asked for Line {
                     late,
                     late_at,
                     enter,
+                    share.thread(wait.late_location),
                     wait.until - wait.since
                 ])
             });

@@ -73,6 +73,7 @@ impl Asked for Meanwhile {
                 "within_s": seconds(wait.within),
                 "pattern": pattern.map_or("", PatternId::name),
                 "late_rank": has_late.then_some(wait.late_rank),
+                "late_thread": share.thread(wait.late_location),
                 "late_location": (wait.late_location != u32::MAX).then_some(wait.late_location),
                 "late_enter_s": has_late.then(|| seconds(wait.late_enter)),
             })

@@ -4,7 +4,7 @@ use anyhow::Result;
 use laggard_overlay::Stop;
 use laggard_patterns::PatternId;
 use laggard_report::layout::GLUE;
-use laggard_report::{Report, RootCause, words};
+use laggard_report::{Instance, Report, RootCause, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,9 +32,13 @@ impl Asked for Overview {
 
     fn answer(&self, share: &Share, (): ()) -> Result<Value> {
         let report = share.report()?;
-        let location = |rank: u32| share.of_ranks(rank, rank).0;
         let findings = report.bottlenecks.iter().take(ROWS).map(|found| {
             let worst = found.worst_instance.as_ref();
+            let cause = found.causes.first();
+            let location = match worst {
+                Some(one) => Some(share.of_thread(one.rank, waiting_thread(one))),
+                None => found.ranks.first().map(|one| share.of_thread(one.rank, 0)),
+            };
             let started_by = found.root_causes.iter().map(|one| one.id.clone());
             let mut started_by: Vec<String> = started_by.take(ROOTS).collect();
             if found.root_causes.len() > ROOTS {
@@ -50,27 +54,29 @@ impl Asked for Overview {
                 "severity_s": found.severity_s,
                 "percent": found.percent,
                 "ranks": short(found.rank_set.as_deref().unwrap_or_default()),
-                "late_rank": found.causes.first().map(|cause| cause.rank),
-                "late_location": found.causes.first().map(|cause| location(cause.rank)),
-                "because": found.causes.first().map(|cause| short(&cause.because)),
-                "worst": worst.map(|one| json!({
-                    "location": location(one.rank), "start_s": one.start_s, "end_s": one.end_s,
-                })),
+                "location": location,
+                "late_rank": cause.map(|cause| cause.rank),
+                "late_thread": cause.and_then(|cause| cause.thread),
+                "late_location": cause.map(|cause| share.of_thread(cause.rank, cause.thread.unwrap_or(0))),
+                "because": cause.map(|cause| short(&cause.because)),
+                "worst": worst.map(|one| json!({"start_s": one.start_s, "end_s": one.end_s})),
                 "root_causes": started_by,
             })
         });
         let roots = report.root_causes.iter().flatten().take(ROWS).map(|root| {
+            let worst = root.worst_wait.as_ref();
+            let rank = worst.map(|one| one.rank);
+            let rank = rank.or_else(|| root.ranks.first().map(|one| one.rank));
+            let thread = threads(root).map_or(0, |(first, _)| first);
             json!({
                 "id": root.id,
                 "what": short(&words::root_cause(root).replace(GLUE, " ")),
                 "ranks": short(&root.rank_set),
-                "location": root.ranks.first().map(|one| location(one.rank)),
+                "location": rank.map(|rank| share.of_thread(rank, thread)),
                 "node": Some(place_of_cause(report, root)).filter(|at| *at > 0),
                 "severity_s": root.severity_s,
                 "percent": root.percent,
-                "worst": root.worst_wait.as_ref().map(|one| json!({
-                    "location": location(one.rank), "start_s": one.start_s, "end_s": one.end_s,
-                })),
+                "worst": worst.map(|one| json!({"start_s": one.start_s, "end_s": one.end_s})),
                 "can_go": laggard_whatif::can_be_told(root),
                 "gain_s": root.gain_s,
             })
@@ -107,6 +113,23 @@ impl Asked for Overview {
             "root_causes_that_can_go": can_go.count(),
         }))
     }
+}
+
+/// The thread that waited, as far as the report tells.
+fn waiting_thread(worst: &Instance) -> u32 {
+    let lanes = worst.timeline.iter().flat_map(|timeline| &timeline.lanes);
+    let waiting = lanes.filter(|lane| lane.role == "waiting").take(1);
+    waiting.map(|lane| lane.thread).sum()
+}
+
+/// The least and the largest number of the threads that start a root cause; 0 for the first ones of their ranks.
+pub fn threads(root: &RootCause) -> Option<(u32, u32)> {
+    if root.thread_set.is_empty() {
+        return Some((0, 0));
+    }
+    let numbers = root.thread_set.split([',', '-']);
+    let numbers = numbers.filter_map(|number| number.trim().parse().ok());
+    Some((numbers.clone().min()?, numbers.max()?))
 }
 
 /// Position in the tree of call paths of what a root cause did; 0 if the tree has no part of its path.

@@ -62,8 +62,8 @@ pub struct Sums {
     durations: Histogram,
     /// Bytes of single messages.
     sizes: Histogram,
-    /// The longest waits: time lost, location, since, pattern, late rank.
-    waits: Vec<(Reverse<i64>, u32, i64, u32, u32)>,
+    /// The longest waits: time lost, location, since, pattern, late rank, late location.
+    waits: Vec<(Reverse<i64>, u32, i64, u32, u32, u32)>,
     /// Waits that these are the longest of.
     waits_in_sight: u64,
 }
@@ -230,6 +230,7 @@ impl Selection {
                 wait.since,
                 wait.pattern,
                 wait.late_rank,
+                wait.late_location,
             ));
             if sums.waits.len() >= SORTED {
                 sums.keep_longest_waits();
@@ -322,17 +323,23 @@ impl Asked for Selection {
                 "waiting_s": seconds(row.waiting),
             })
         });
-        let waits = sums.waits.iter().map(|(lost, at, since, pattern, late)| {
-            let pattern = u8::try_from(*pattern).ok().and_then(PatternId::from_number);
-            Ok(json!({
-                "lost_s": seconds(lost.0),
-                "since_s": seconds(*since),
-                "location": at,
-                "rank": share.named(*at as usize)?.rank,
-                "pattern": pattern.map_or("", PatternId::name),
-                "late_rank": (*late != u32::MAX).then_some(late),
-            }))
-        });
+        let waits = sums
+            .waits
+            .iter()
+            .map(|(lost, at, since, pattern, late, late_at)| {
+                let place = share.named(*at as usize)?;
+                let pattern = u8::try_from(*pattern).ok().and_then(PatternId::from_number);
+                Ok(json!({
+                    "lost_s": seconds(lost.0),
+                    "since_s": seconds(*since),
+                    "location": at,
+                    "rank": place.rank,
+                    "thread": place.thread,
+                    "pattern": pattern.map_or("", PatternId::name),
+                    "late_rank": (*late != u32::MAX).then_some(late),
+                    "late_thread": share.thread(*late_at),
+                }))
+            });
         // From, to, how many, and their sum.
         let told = |histogram: &Histogram, unit: f64| -> Vec<Value> {
             let rows = histogram.counts.iter().map(|(&range, (count, sum))| {

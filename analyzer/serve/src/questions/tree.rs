@@ -9,7 +9,7 @@ use laggard_report::{Amount, CallNode, CallTree, Report, RootCause, Spread, word
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::overview::place_of_cause;
+use super::overview::{place_of_cause, threads};
 use super::{Asked, LONGEST, cut, short};
 use crate::against;
 use crate::share::Share;
@@ -24,6 +24,8 @@ const THREADS: u32 = 512;
 
 /// Most root causes that are metrics.
 const ROOTS: usize = 50;
+/// Ranks of a root cause that are listed have at least this part of it, unless the list is cut.
+const NEARLY_ALL: f64 = 0.9 - 1e-6;
 
 /// Asks for a metric, by place in the program, and for one of these by ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -64,6 +66,8 @@ struct Metric {
     unit: &'static str,
     /// By node.
     amounts: Vec<Option<Amount<f64>>>,
+    /// Whether the threads of ranks are known to have nothing where they are not told.
+    has_threads: bool,
 }
 
 impl Metric {
@@ -86,6 +90,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
             name: name.to_owned(),
             unit,
             amounts: tree.nodes.iter().map(amount).collect(),
+            has_threads: true,
         });
     }
     for metric in &tree.metrics {
@@ -101,6 +106,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
             name: metric.name.clone(),
             unit: "s",
             amounts,
+            has_threads: true,
         });
     }
     let roots = report.root_causes.iter().flatten().take(ROOTS);
@@ -110,6 +116,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
         name: short(&words::root_cause(root).replace(GLUE, " ")),
         unit: "s",
         amounts: at_its_place(report, tree, root),
+        has_threads: thread_of(tree, root).is_some(),
     }));
     all
 }
@@ -122,12 +129,20 @@ pub fn offered(report: &Report) -> Vec<String> {
         .collect()
 }
 
+/// The number of the only thread of ranks that starts a root cause. `None`: there are several, or threads share
+/// classes, so that nobody knows how much each has.
+fn thread_of(tree: &CallTree, root: &RootCause) -> Option<usize> {
+    let (first, last) = threads(root)?;
+    let is_one = first == last && tree.threads_per_class.unwrap_or(1) == 1;
+    is_one.then_some(first as usize)
+}
+
 /// The waiting that a root cause started, by node: where it is, and above. Its ranks are known if the report lists
-/// all of them.
+/// those that start nearly all of it.
 fn at_its_place(report: &Report, tree: &CallTree, root: &RootCause) -> Vec<Option<Amount<f64>>> {
     let mut amounts = vec![None; tree.nodes.len()];
     let listed: f64 = root.ranks.iter().map(|one| one.severity_s).sum();
-    let is_whole = (listed - root.severity_s).abs() <= 1e-6 * root.severity_s;
+    let is_listed = listed >= NEARLY_ALL * root.severity_s;
     let spread = || {
         let each = tree.ranks_per_class.max(1);
         let mut classes = vec![0.0; report.run.ranks.div_ceil(each) as usize];
@@ -145,16 +160,18 @@ fn at_its_place(report: &Report, tree: &CallTree, root: &RootCause) -> Vec<Optio
         let (max_rank, max) = largest.map(|(rank, most)| (rank, *most))?;
         ranks.sort_by(f64::total_cmp);
         let middle = ranks[(ranks.len() - 1) / 2] + ranks[ranks.len() / 2];
+        let of_thread =
+            |mean: &f64| thread_of(tree, root).map(|at| [vec![0.0; at], vec![*mean]].concat());
         Some(Spread {
             min: *ranks.first()?,
             median: middle / 2.0,
             max,
             max_rank,
+            threads: classes.iter().filter_map(of_thread).collect(),
             classes,
-            threads: Vec::new(),
         })
     };
-    let spread = Some(()).filter(|()| is_whole).and_then(|()| spread());
+    let spread = Some(()).filter(|()| is_listed).and_then(|()| spread());
     let place = place_of_cause(report, root);
     let mut next = Some(place);
     while let Some(at) = next {
@@ -251,7 +268,7 @@ impl Asked for Tree {
             "node": chosen,
             "ranks_per_class": tree.ranks_per_class,
             "spread": extremes,
-            "system": spread.map_or_else(|| json!([]), |spread| system(share, tree, spread)),
+            "system": spread.map_or_else(|| json!([]), |spread| system(share, tree, spread, metric.has_threads)),
         }))
     }
 }
@@ -283,8 +300,8 @@ fn largest(tree: &CallTree, amount: &impl Fn(usize) -> Option<Amount<f64>>) -> V
     order.iter().copied().filter(has_parent).collect()
 }
 
-/// Means of a rank by classes of successive ranks, with their hosts, and of their threads.
-fn system(share: &Share, tree: &CallTree, spread: Spread<f64>) -> Value {
+/// Means of a rank by classes of successive ranks, with their hosts, and of their threads, if these are known.
+fn system(share: &Share, tree: &CallTree, spread: Spread<f64>, has_threads: bool) -> Value {
     let count = tree.ranks_per_class.max(1);
     let last = share.events().ranks().saturating_sub(1);
     let placed = &share.events().placed;
@@ -300,26 +317,26 @@ fn system(share: &Share, tree: &CallTree, spread: Spread<f64>) -> Value {
         };
         let last = first.saturating_add(count - 1).min(last);
         let locations = share.of_ranks(first, last);
-        let means = threads.next().unwrap_or_default();
+        let means = has_threads.then(|| threads.next().unwrap_or_default());
         json!({
             "host": short(&host),
             "first": first,
             "last": last,
             "locations": locations,
             "mean": mean,
-            "threads": of_threads(tree, placed, locations, &means),
+            "threads": of_threads(tree, placed, locations, means.as_deref()),
         })
     });
     rows.collect()
 }
 
 /// Means of a thread of some ranks by classes of successive threads: first and last of them, first and last
-/// location, mean. Those of several ranks have the locations of all. None if no rank has several.
+/// location, mean, if that is known. Those of several ranks have the locations of all. None if no rank has several.
 fn of_threads(
     tree: &CallTree,
     placed: &[Placed],
     (begin, end): (usize, usize),
-    means: &[f64],
+    means: Option<&[f64]>,
 ) -> Vec<Value> {
     let placed = placed.get(begin..=end).unwrap_or_default();
     let count = tree.threads_per_class.unwrap_or(1).max(1);
@@ -340,7 +357,7 @@ fn of_threads(
             ),
             false => (begin, end),
         };
-        let mean = means.get(class as usize).copied().unwrap_or(0.0);
+        let mean = means.map(|means| means.get(class as usize).copied().unwrap_or(0.0));
         json!([first, last, from, until, mean])
     });
     rows.collect()

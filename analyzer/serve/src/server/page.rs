@@ -9,11 +9,12 @@ const START: &str = include_str!("../client/index.html");
 const STYLE: &str = include_str!("../client/style.css");
 
 /// The modules of the page.
-const MODULES: [(&str, &str); 20] = [
+const MODULES: [(&str, &str); 21] = [
     ("main.js", include_str!("../client/main.js")),
     ("connection.js", include_str!("../client/connection.js")),
     ("state.js", include_str!("../client/state.js")),
     ("units.js", include_str!("../client/units.js")),
+    ("cursor.js", include_str!("../client/cursor.js")),
     ("course.js", include_str!("../client/course.js")),
     ("heat.js", include_str!("../client/heat.js")),
     ("line.js", include_str!("../client/line.js")),

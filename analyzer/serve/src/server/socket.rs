@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -16,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::Server;
+use super::{CLIENTS, Server};
 use crate::questions::{Question, answer};
 use crate::shares::Shares;
 
@@ -35,10 +36,21 @@ struct Request {
     question: Question,
 }
 
-/// Begins a conversation, unless there are too many.
-pub async fn upgrade(State(server): State<Arc<Server>>, socket: WebSocketUpgrade) -> Response {
+/// Begins a conversation, unless there are too many. Scripts of a page are not told why a conversation is refused:
+/// they ask again without one, and get the same answer.
+pub async fn upgrade(
+    State(server): State<Arc<Server>>,
+    socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
     let Ok(client) = server.clients.clone().try_acquire_owned() else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        let told = format!(
+            "{CLIENTS} pages are open, more cannot be: close one, and load this page again"
+        );
+        return (StatusCode::SERVICE_UNAVAILABLE, told).into_response();
+    };
+    let socket = match socket {
+        Ok(socket) => socket,
+        Err(refused) => return refused.into_response(),
     };
     let socket = socket.max_message_size(QUESTION).max_frame_size(QUESTION);
     socket.on_upgrade(move |socket| talk(server, socket, client))
