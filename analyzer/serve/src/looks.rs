@@ -4,7 +4,9 @@
 use laggard_engine::events::{IN_A_ROW, Look, NONE, Operation};
 use rustc_hash::FxHashMap;
 
-use crate::index::{LocationIndex, kind_of};
+use crate::index::{KeptWait, LocationIndex, kind_of, scaled};
+use crate::share::Share;
+use crate::spending::{spread, within};
 
 /// Looks in a row at a place that may never find anything.
 #[derive(Clone, Debug)]
@@ -118,5 +120,70 @@ impl<'i> Reader<'i> {
         self.runs
             .values()
             .any(|run| run.row == at.row && !run.kept.is_empty())
+    }
+}
+
+/// Waits in looks: how much of each lies in which part of a stretch. All time in the looks of a wait is waiting.
+pub struct Waited<'i> {
+    /// With numbers of parts and ns, ascending.
+    pub waits: Vec<(&'i KeptWait, Vec<(usize, i64)>)>,
+    /// Those of each call and call path, ascending.
+    of: FxHashMap<(u16, u32), Vec<usize>>,
+}
+
+impl<'i> Waited<'i> {
+    /// Those of an own location that have something in a stretch.
+    pub fn new(share: &'i Share, at: usize, stretch: (i64, i64)) -> Waited<'i> {
+        let waits = share.index_of(at).waits(stretch);
+        let waits = waits.filter(|wait| wait.is_spread());
+        let waits: Vec<_> = waits.map(|wait| (wait, Vec::new())).collect();
+        let mut of: FxHashMap<(u16, u32), Vec<usize>> = FxHashMap::default();
+        for (number, (wait, _)) in waits.iter().enumerate() {
+            let (call, path, _) = share.site_of(at, wait.signature);
+            of.entry((call, path)).or_default().push(number);
+        }
+        Waited { waits, of }
+    }
+
+    /// Takes looks at a site, or the time between them, of which so much counts, ns.
+    pub fn take(&mut self, site: (u16, u32), (begin, end): (i64, i64), time: i64, borders: &[i64]) {
+        let Some(numbers) = self.of.get(&site).filter(|_| begin < end) else {
+            return;
+        };
+        let first = numbers.partition_point(|&number| self.waits[number].0.until <= begin);
+        for &number in &numbers[first..] {
+            let (wait, parts) = &mut self.waits[number];
+            if wait.since >= end {
+                return;
+            }
+            let both = (begin.max(wait.since), end.min(wait.until));
+            within(borders, both, |part, of| {
+                let more = scaled(time, of, end - begin);
+                match parts.last_mut().filter(|last| last.0 == part) {
+                    Some(last) => last.1 += more,
+                    None => parts.push((part, more)),
+                }
+            });
+        }
+    }
+
+    /// All looks were taken: a wait that is in the stretch as a whole has all that it lost, another one at most that.
+    pub fn settle(&mut self, borders: &[i64]) {
+        let stretch = (borders[0], borders[borders.len() - 1]);
+        for (wait, parts) in &mut self.waits {
+            let sum: i64 = parts.iter().map(|(_, time)| time).sum();
+            let is_whole = stretch.0 <= wait.since && wait.until <= stretch.1;
+            if sum == 0 && is_whole {
+                // Nobody knows its looks.
+                spread(wait, borders, |part, time| parts.push((part, time)));
+            } else if is_whole || sum > wait.lost {
+                let (mut passed, mut told) = (0, 0);
+                for (_, time) in parts {
+                    passed += *time;
+                    let up_to = scaled(wait.lost, passed, sum);
+                    *time = up_to - std::mem::replace(&mut told, up_to);
+                }
+            }
+        }
     }
 }

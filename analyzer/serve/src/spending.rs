@@ -9,7 +9,7 @@ use laggard_trace::flags;
 use crate::index::{
     KINDS, KeptWait, LocationIndex, Moment, few_before, fit, kind, overlap, scaled,
 };
-use crate::looks::{Between, Reader};
+use crate::looks::{Between, Reader, Waited};
 use crate::share::Share;
 use laggard_overlay::filters::Sum;
 use laggard_overlay::{Stop, Stopped};
@@ -147,6 +147,8 @@ pub enum Read<'r, 'c> {
     Call(&'r Operation<'c>),
     /// Time between looks that counts as looking.
     Between(Between),
+    /// In the end, a wait in looks: numbers of parts, and what it lost there, ns.
+    Waited(&'r KeptWait, &'r [(usize, i64)]),
 }
 
 /// The same. Also gives what is read between the first border and the last, if single calls are.
@@ -173,12 +175,16 @@ pub fn times_and_calls(
             .zip(&mut times)
             .for_each(|(time, part)| part[1 + kind] = time);
     }
+    let mut waited = None;
     if is_exact {
+        let mut looked = Waited::new(share, at, (from, until));
         let mut first = 0;
         read_all(share, at, (from, until), stop, |read| {
             let call = match read {
+                Read::Waited(..) => return,
                 Read::Call(call) => call,
                 Read::Between(ref between) => {
+                    looked.take(between.site, between.stretch, between.time, borders);
                     within(borders, between.stretch, |part, time| {
                         let (begin, end) = between.stretch;
                         times[part][1 + between.kind] += scaled(between.time, time, end - begin);
@@ -195,10 +201,18 @@ pub fn times_and_calls(
                 0
             };
             add(&mut times[from..], &borders[from..], index.measured, call);
+            if call.look.is_some() {
+                let site = (call.signature.operation, call.call_path);
+                looked.take(site, (call.enter, call.leave), call.inside, borders);
+            }
             take(read);
         })?;
+        looked.settle(borders);
+        let waits = looked.waits.iter();
+        waits.for_each(|(wait, parts)| take(Read::Waited(wait, parts)));
+        waited = Some(looked);
     }
-    add_waiting(index, borders, is_exact, &mut times);
+    add_waiting(index, borders, waited.as_ref(), &mut times);
     for (part, borders) in times.iter_mut().zip(borders.windows(2)) {
         part[0] = (index.covered((borders[0], borders[1])) - inside(part)).max(0);
     }
@@ -237,15 +251,21 @@ fn read_all(
 
 /// Adds the waiting to parts of which the time in calls is known. What is lost in looks lies in these, not in the work
 /// between them.
-fn add_waiting(index: &LocationIndex, borders: &[i64], is_exact: bool, times: &mut [Times]) {
+/// `waited` are those of calls that are read.
+fn add_waiting(
+    index: &LocationIndex,
+    borders: &[i64],
+    waited: Option<&Waited>,
+    times: &mut [Times],
+) {
     let mut looked = vec![0; times.len()];
-    if is_exact && index.has_all_waits() {
-        for wait in index.waits((borders[0], borders[borders.len() - 1])) {
-            spread(wait, borders, |part, time| match wait.is_spread() {
-                true => looked[part] += time,
-                false => times[part][WAITING] += time,
-            });
+    if let Some(waited) = waited.filter(|_| index.has_all_waits()) {
+        let waits = index.waits((borders[0], borders[borders.len() - 1]));
+        for wait in waits.filter(|wait| !wait.is_spread()) {
+            spread(wait, borders, |part, time| times[part][WAITING] += time);
         }
+        let parts = waited.waits.iter().flat_map(|(_, parts)| parts);
+        parts.for_each(|&(part, time)| looked[part] += time);
     } else {
         let known = differences(index, borders, |at| at.waiting());
         looked
@@ -274,7 +294,7 @@ fn add_waiting(index: &LocationIndex, borders: &[i64], is_exact: bool, times: &m
 }
 
 /// Gives the parts between `borders` that a wait is in, and how much of it.
-fn spread(wait: &KeptWait, borders: &[i64], mut take: impl FnMut(usize, i64)) {
+pub fn spread(wait: &KeptWait, borders: &[i64], mut take: impl FnMut(usize, i64)) {
     let up_to = |time: i64| scaled(wait.lost, time - wait.since, wait.until - wait.since);
     within(borders, (wait.since, wait.until), |part, time| {
         let begin = wait.since.max(borders[part]);
@@ -297,25 +317,22 @@ pub fn add_waits(
 ) -> Result<(), Stopped> {
     let index = share.index_of(at);
     let stretch = (borders[0], borders[borders.len() - 1]);
-    let waits = || {
-        let waits = index.waits(stretch);
-        waits.filter(|wait| wait.pattern == pattern)
-    };
-    let mut looked = vec![0; sums.len()];
-    for wait in waits() {
-        spread(wait, borders, |part, time| match wait.is_spread() {
-            true => looked[part] += time,
-            false => sums[part].0 += time,
-        });
+    let waits = index.waits(stretch);
+    let waits: Vec<_> = waits.filter(|wait| wait.pattern == pattern).collect();
+    let has_spread = waits.iter().any(|wait| wait.is_spread());
+    let reads = has_spread && is_exact(share, at, stretch, locations);
+    for wait in waits.iter().filter(|wait| !reads || !wait.is_spread()) {
+        spread(wait, borders, |part, time| sums[part].0 += time);
     }
-    if is_exact(share, at, stretch, locations) && waits().any(KeptWait::is_spread) {
-        let times = times(share, at, borders, locations, stop)?;
-        let more = fit(&mut looked, |part| inside(&times[part]));
-        let last = sums.last_mut().filter(|_| index.is_all_in(stretch));
-        last.into_iter().for_each(|last| last.0 += more);
+    if reads {
+        times_and_calls(share, (at, locations), borders, stop, |read| {
+            if let Read::Waited(wait, parts) = read
+                && wait.pattern == pattern
+            {
+                parts.iter().for_each(|&(part, time)| sums[part].0 += time);
+            }
+        })?;
     }
-    let parts = sums.iter_mut().zip(looked);
-    parts.for_each(|(sum, time)| sum.0 += time);
     Ok(())
 }
 
@@ -340,7 +357,8 @@ pub fn add_kind(
         // Where nobody looks, each wait is in its call.
         WAITING if index.looks.is_empty() => {
             let mut times = vec![Times::default(); sums.len()];
-            add_waiting(index, borders, is_exact, &mut times);
+            let none = Waited::new(share, at, stretch);
+            add_waiting(index, borders, Some(&none).filter(|_| is_exact), &mut times);
             let parts = sums.iter_mut().zip(times);
             parts.for_each(|(sum, part)| sum.0 += part[WAITING]);
         }

@@ -130,13 +130,14 @@ impl Selection {
         stop: &Stop,
     ) -> Result<Sums> {
         let index = share.index_of(at);
-        let mut sums = self.waits(share, at, stretch);
+        let reads = is_exact(share, at, stretch, among);
+        let mut sums = self.waits(share, at, (stretch, reads));
         let is_all = index.is_all_in(stretch);
         sums.unknown = u64::from(!is_all && !index.has_all_waits());
         sums.unrecorded = u64::from(share.is_profile(at));
         sums.left_out = index.left_out(stretch);
         sums.paused = u64::from(index.changes.is_empty() && share.was_paused(at));
-        if !is_exact(share, at, stretch, among) {
+        if !reads {
             let times = times(share, at, &[stretch.0, stretch.1], among, stop)?;
             sums.times = times.first().copied().unwrap_or_default();
             match is_all {
@@ -153,6 +154,17 @@ impl Selection {
         let times = times_and_calls(share, (at, among), &borders, stop, |read| {
             let call = match read {
                 Read::Call(call) => call,
+                Read::Waited(wait, parts) => {
+                    let (call, path, _) = share.site_of(at, wait.signature);
+                    let known = of.entry((call, path));
+                    let known =
+                        known.or_insert_with(|| self.has(share, (call, path)).then(Row::default));
+                    // Of the whole run, what all waits lost is known.
+                    if let Some(sum) = known.as_mut().filter(|_| !is_all) {
+                        sum.waiting += parts.iter().map(|(_, time)| time).sum::<i64>();
+                    }
+                    return;
+                }
                 Read::Between(between) => {
                     let known = of.entry(between.site);
                     let known =
@@ -204,8 +216,8 @@ impl Selection {
     }
 
     /// The kept waits of an own location in a stretch, and by call and place what they lost there; of the whole run,
-    /// what all lost.
-    fn waits(&self, share: &Share, at: usize, stretch: (i64, i64)) -> Sums {
+    /// what all lost. If its calls are read, these tell of waits in looks.
+    fn waits(&self, share: &Share, at: usize, (stretch, reads): ((i64, i64), bool)) -> Sums {
         let index = share.index_of(at);
         let mut sums = Sums::default();
         let mut of: FxHashMap<(u16, u32), Option<i64>> = FxHashMap::default();
@@ -219,7 +231,10 @@ impl Selection {
             lose(share.site_of(at, one.signature), one.lost);
         }
         for wait in index.waits(stretch) {
-            let lost = if is_all { 0 } else { wait.within(stretch) };
+            let lost = match is_all || (reads && wait.is_spread()) {
+                true => 0,
+                false => wait.within(stretch),
+            };
             if !lose(share.site_of(at, wait.signature), lost) {
                 continue;
             }
