@@ -1,57 +1,11 @@
 //! Time between looks that counts as looking, by the rules of a report: where looks find something in the end, all
 //! of it; where they never do, that of enough looks in a row.
 
-use laggard_engine::events::{IN_A_ROW, Look, NONE, Operation};
+use laggard_engine::events::{NONE, Operation};
 use rustc_hash::FxHashMap;
 
-use crate::index::{KeptWait, LocationIndex, kind_of, scaled};
+use crate::index::{KeptWait, LocationIndex, Run, kind_of, scaled, within};
 use crate::share::Share;
-use crate::spending::{spread, within};
-
-/// Looks in a row at a place that may never find anything.
-#[derive(Clone, Debug)]
-pub struct Run<T> {
-    row: u64,
-    calls: u64,
-    /// What counts if there are enough of them.
-    pub kept: Vec<T>,
-}
-
-impl<T> Default for Run<T> {
-    fn default() -> Run<T> {
-        Run {
-            row: 0,
-            calls: 0,
-            kept: Vec::new(),
-        }
-    }
-}
-
-impl<T> Run<T> {
-    /// Takes a record of looks in vain, which `lasted` ns. Gives what `of` makes of the records of the run and of their time
-    /// before, ns, as soon as there are enough of them.
-    pub fn take(
-        &mut self,
-        (look, row, lasted): (&Look, u64, i64),
-        of: impl FnOnce(i64) -> T,
-        counts: impl FnMut(T),
-    ) {
-        let is_dense = look.looked == lasted;
-        if self.row != row || !is_dense {
-            *self = Run::default();
-        }
-        if !is_dense {
-            return;
-        }
-        self.row = row;
-        self.calls = self.calls.saturating_add(look.calls);
-        self.kept
-            .push(of(if look.follows { look.before } else { 0 }));
-        if self.calls >= IN_A_ROW {
-            self.kept.drain(..).for_each(counts);
-        }
-    }
-}
 
 /// Time between looks at one place.
 #[derive(Clone, Copy, Debug)]
@@ -117,9 +71,7 @@ impl<'i> Reader<'i> {
             run.take((&look, at.row, call.leave - call.enter), parts, give);
         }
         // Other places may be looked at in the same row.
-        self.runs
-            .values()
-            .any(|run| run.row == at.row && !run.kept.is_empty())
+        self.runs.values().any(|run| run.is_open(at.row))
     }
 }
 
@@ -175,7 +127,7 @@ impl<'i> Waited<'i> {
             let is_whole = stretch.0 <= wait.since && wait.until <= stretch.1;
             if sum == 0 && is_whole {
                 // Nobody knows its looks.
-                spread(wait, borders, |part, time| parts.push((part, time)));
+                wait.spread(borders, |part, time| parts.push((part, time)));
             } else if is_whole || sum > wait.lost {
                 let (mut passed, mut told) = (0, 0);
                 for (_, time) in parts {

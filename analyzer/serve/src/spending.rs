@@ -6,9 +6,7 @@ use anyhow::{Context, Result};
 use laggard_engine::events::Operation;
 use laggard_trace::flags;
 
-use crate::index::{
-    KINDS, KeptWait, LocationIndex, Moment, few_before, fit, kind, overlap, scaled,
-};
+use crate::index::{KINDS, KeptWait, LocationIndex, Moment, few_before, fit, kind, scaled, within};
 use crate::looks::{Between, Reader, Waited};
 use crate::share::Share;
 use laggard_overlay::filters::Sum;
@@ -262,7 +260,7 @@ fn add_waiting(
     if let Some(waited) = waited.filter(|_| index.has_all_waits()) {
         let waits = index.waits((borders[0], borders[borders.len() - 1]));
         for wait in waits.filter(|wait| !wait.is_spread()) {
-            spread(wait, borders, |part, time| times[part][WAITING] += time);
+            wait.spread(borders, |part, time| times[part][WAITING] += time);
         }
         let parts = waited.waits.iter().flat_map(|(_, parts)| parts);
         parts.for_each(|&(part, time)| looked[part] += time);
@@ -293,15 +291,6 @@ fn add_waiting(
     }
 }
 
-/// Gives the parts between `borders` that a wait is in, and how much of it.
-pub fn spread(wait: &KeptWait, borders: &[i64], mut take: impl FnMut(usize, i64)) {
-    let up_to = |time: i64| scaled(wait.lost, time - wait.since, wait.until - wait.since);
-    within(borders, (wait.since, wait.until), |part, time| {
-        let begin = wait.since.max(borders[part]);
-        take(part, up_to(begin + time) - up_to(begin));
-    });
-}
-
 /// Adds what a location lost by waiting of one kind to `sums` of the parts between `borders`, as far as its waits are
 /// kept; `locations` are asked about in all.
 ///
@@ -322,7 +311,7 @@ pub fn add_waits(
     let has_spread = waits.iter().any(|wait| wait.is_spread());
     let reads = has_spread && is_exact(share, at, stretch, locations);
     for wait in waits.iter().filter(|wait| !reads || !wait.is_spread()) {
-        spread(wait, borders, |part, time| sums[part].0 += time);
+        wait.spread(borders, |part, time| sums[part].0 += time);
     }
     if reads {
         times_and_calls(share, (at, locations), borders, stop, |read| {
@@ -400,18 +389,4 @@ fn add(times: &mut [Times], borders: &[i64], measured: (i64, i64), call: &Operat
     within(borders, own, |part, time| {
         times[part][1 + kind(call.class)] += scaled(call.inside, time, lasted);
     });
-}
-
-/// Gives the parts that a stretch is in, and how much of it is there.
-pub fn within(borders: &[i64], (from, until): (i64, i64), mut take: impl FnMut(usize, i64)) {
-    let first = few_before(borders, |&border| border <= from);
-    for part in first.saturating_sub(1)..borders.len().saturating_sub(1) {
-        if borders[part] >= until {
-            return;
-        }
-        take(
-            part,
-            overlap((from, until), (borders[part], borders[part + 1])),
-        );
-    }
 }

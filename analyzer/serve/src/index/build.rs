@@ -18,9 +18,8 @@ use rustc_hash::FxHashMap;
 
 use super::{
     CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, LooksAt, LostBy, MarkAt,
-    RegionAt, Waits, few_before, fit, kind, kind_of,
+    RegionAt, Run, Waits, few_before, fit, kind, kind_of,
 };
-use crate::looks::Run;
 
 /// One wait of so many records is kept, those that lost most.
 const RECORDS: usize = 200;

@@ -7,6 +7,7 @@
 mod build;
 mod file;
 mod packed;
+mod run;
 
 use laggard_engine::events::{Mark, TimeClass};
 use laggard_trace::{Change, Detail};
@@ -14,6 +15,7 @@ use laggard_trace::{Change, Detail};
 pub use build::{Growing, build, counts, overlap, scaled};
 pub use file::kept;
 pub use packed::{pack, unpack};
+pub use run::Run;
 
 /// Calls between two checkpoints, as a rule.
 pub const CALLS: u64 = 256;
@@ -225,6 +227,15 @@ impl KeptWait {
         scaled(self.lost, part, self.until - self.since)
     }
 
+    /// Gives the parts between `borders` that it is in, and how much of it, ns.
+    pub fn spread(&self, borders: &[i64], mut take: impl FnMut(usize, i64)) {
+        let up_to = |time: i64| scaled(self.lost, time - self.since, self.until - self.since);
+        within(borders, (self.since, self.until), |part, time| {
+            let begin = self.since.max(borders[part]);
+            take(part, up_to(begin + time) - up_to(begin));
+        });
+    }
+
     /// Whether there may be work in it.
     pub fn is_spread(&self) -> bool {
         self.lost < self.until - self.since
@@ -370,6 +381,20 @@ impl LocationIndex {
     /// Kept waits that lie at least partly in a stretch.
     pub fn waits(&self, stretch: (i64, i64)) -> impl Iterator<Item = &KeptWait> {
         self.waits.within(stretch)
+    }
+}
+
+/// Gives the parts that a stretch is in, and how much of it is there.
+pub fn within(borders: &[i64], (from, until): (i64, i64), mut take: impl FnMut(usize, i64)) {
+    let first = few_before(borders, |&border| border <= from);
+    for part in first.saturating_sub(1)..borders.len().saturating_sub(1) {
+        if borders[part] >= until {
+            return;
+        }
+        take(
+            part,
+            overlap((from, until), (borders[part], borders[part + 1])),
+        );
     }
 }
 

@@ -10,9 +10,9 @@ use laggard_trace::calls::Call;
 use serde_json::{Value, json};
 
 use super::{seconds, short};
-use crate::index::scaled;
+use crate::index::{scaled, within};
 use crate::share::Share;
-use crate::spending::{NAMES, add_kind, add_waits, is_exact, kind_of_time, read, sent, within};
+use crate::spending::{NAMES, add_kind, add_waits, is_exact, kind_of_time, read, sent};
 
 /// What locations send.
 pub const SENT: [&str; 2] = ["messages", "bytes"];

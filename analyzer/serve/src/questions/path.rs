@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::at_head::{AtHead, heard, made, told};
 use super::{Asked, LOCATIONS, PARTS, seconds};
-use crate::index::overlap;
+use crate::index::{overlap, within};
 use crate::share::Share;
-use crate::spending::{borders, within};
+use crate::spending::borders;
 use crate::whole::Whole;
 
 /// Most stretches that are told one by one, of all locations together.
