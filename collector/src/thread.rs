@@ -11,6 +11,8 @@
 //! close the stream at the end of the run: it stops recording, makes all processors see that
 //! (`membarrier`), and waits until no thread is busy.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -237,11 +239,27 @@ pub fn own_number() -> Option<u32> {
     is_known.then(|| unsafe { (*thread).number })
 }
 
+/// Numbers of threads: the next one, and those that were given back.
+static NUMBERS: Mutex<(u32, BinaryHeap<Reverse<u32>>)> = Mutex::new((0, BinaryHeap::new()));
+
+fn numbers() -> MutexGuard<'static, (u32, BinaryHeap<Reverse<u32>>)> {
+    NUMBERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A number for a thread that may become a location: threads have them in the order in which they are made, whoever
 /// calls something first.
 pub fn next_number() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    let (next, free) = &mut *numbers();
+    if let Some(Reverse(number)) = free.pop() {
+        return number;
+    }
+    *next += 1;
+    *next - 1
+}
+
+/// The thread with this number was no location: another one may have it. Programs may start many such.
+pub fn give_back(number: u32) {
+    numbers().1.push(Reverse(number));
 }
 
 /// Stack that a thread's first call may use here, bytes.

@@ -226,11 +226,19 @@ fn what_processes_share_is_no_meeting_of_threads() {
     }
 }
 
-/// Who looks at a variable until the others are done does no work, whomever these waited for before.
+/// Who looks at a variable until the others are done does no work, whomever these waited for before. Its number is
+/// the next one's.
 #[test]
 fn who_looks_until_told_to_end_is_no_location() {
     let run = Run::of("looker.c", 1, "1");
-    assert_eq!(run.report["run"]["locations"], 2, "{}", run.dump);
+    assert_eq!(run.report["run"]["locations"], 3, "{}", run.dump);
+    for thread in ["0/1 ", "0/2 "] {
+        assert!(
+            run.dump.lines().any(|line| line.starts_with(thread)),
+            "{}",
+            run.dump
+        );
+    }
 }
 
 /// Regions in too many others and waits of too many threads are counted, and the program goes on.

@@ -333,8 +333,8 @@ impl Stream {
 
     /// Forgets what is told of the stretch before a call without a record.
     fn drop_pending(&mut self) {
-        if self.has_changes() {
-            self.tell_changes(clock::now());
+        if self.stretches.pending != 0 && self.has_changes() {
+            self.tell_changes(Some(clock::now()));
         }
         self.drop_samples();
         self.drop_computed();
@@ -540,10 +540,8 @@ impl Stream {
     #[cold]
     #[inline(never)]
     fn push_after(&mut self, extensions: &[Record], enter: u64, leave: u64, signature: u32) {
-        let polled = self.polling.leave;
         let ends_stretch = self.stretches.pending != 0;
-        self.flush_polling(Some(enter));
-        self.write_changes(polled, enter);
+        self.tell_changes(Some(enter));
         let before = self.stretches.take();
         let inside = self.stretches.take_inside(enter, leave);
         if self.records {
@@ -641,9 +639,7 @@ impl Stream {
     /// Writes profile and end, and closes the file. `inside`: ticks in calls.
     pub fn close(mut self, reason: u32, limits: u32, unrecorded_threads: u64, inside: u64) {
         let (in_regions, are_left_out) = self.close_regions(inside);
-        let polled = self.polling.leave;
-        self.flush_polling(None);
-        self.write_changes(polled, clock::now());
+        self.tell_changes(None);
         let processor_ns = self.stretches.processor_ns();
         self.define_delay();
         self.stop_samples();

@@ -33,7 +33,7 @@ impl Stream {
         self.signatures.statistics(found).add(duration);
         let is_pending = self.stretches.pending != 0;
         let during = is_pending.then(|| self.stretches.take_inside(enter, leave));
-        let has_changes = self.has_changes();
+        let has_changes = is_pending && self.has_changes();
         let p = &mut self.polling;
         let follows = p.count > 0
             && !has_changes
@@ -51,10 +51,8 @@ impl Stream {
             }
             return;
         }
-        match has_changes {
-            true => self.tell_changes(enter),
-            false => self.flush_polling(Some(enter)),
-        }
+        self.tell_changes(Some(enter));
+        let before = self.stretches.take();
         if self.stretches.begin_looks(enter) {
             // No call of a program that looks all the time finds that reading old.
             self.look_at_wishes(leave);
@@ -66,7 +64,7 @@ impl Stream {
             enter,
             leave,
             inside: duration,
-            before: self.stretches.take(),
+            before,
             during: during.unwrap_or_default(),
         };
         self.samples_before_looks();

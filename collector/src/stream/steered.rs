@@ -142,12 +142,10 @@ impl Stream {
         !self.steered.changes.is_empty()
     }
 
-    /// Writes the changes seen by now where the last call may have no record, after the looks that are not in the trace
-    /// yet.
-    #[cold]
-    pub(super) fn tell_changes(&mut self, now: u64) {
+    /// Writes the looks that are not in the trace yet, and the changes seen by the `next` record, ticks; or at the end.
+    pub(super) fn tell_changes(&mut self, next: Option<u64>) {
         let polled = self.polling.leave;
-        self.flush_polling(Some(now));
-        self.write_changes(polled, now);
+        self.flush_polling(next);
+        self.write_changes(polled, next.unwrap_or(u64::MAX));
     }
 }

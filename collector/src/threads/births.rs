@@ -338,7 +338,8 @@ macro_rules! creates {
                     let failed = unsafe { NEXT.get(absent)($($p,)* starts, begin.cast()) };
                     if failed != 0 {
                         // SAFETY: made above, and no thread has it.
-                        drop(unsafe { Box::from_raw(begin) });
+                        let begin = unsafe { Box::from_raw(begin) };
+                        begin.number.into_iter().for_each(thread::give_back);
                     }
                     failed
                 }
@@ -424,9 +425,13 @@ unsafe extern "C" fn ends(begin: *mut c_void) {
         // SAFETY: as above.
         unsafe { libc::pthread_setspecific(key, ptr::null()) };
     }
+    // SAFETY: the slot belongs to this thread.
+    let is_no_location = unsafe { (*slot()).is_null() };
     locks::kept(|| {
         if let Some(sampler) = sampler() {
             spending(|| drop(sampler));
         }
+        let unused = begin.number.filter(|_| is_no_location);
+        unused.into_iter().for_each(thread::give_back);
     });
 }

@@ -60,11 +60,15 @@ static void use_signals(void)
     setitimer(ITIMER_PROF, &often, NULL);
 }
 
+enum { JUMPS = 300 };
 static sigjmp_buf back;
+static volatile sig_atomic_t jumped;
 
 static void jump(int signal)
 {
     (void)signal;
+    if (jumped >= JUMPS)
+        return;
     if (gettid() == getpid())
         siglongjmp(back, 1);
     others++;
@@ -73,8 +77,6 @@ static void jump(int signal)
 /* Signals of the process, from whose handler the program jumps away: they come to the first thread. */
 static void jump_away(void)
 {
-    enum { JUMPS = 300 };
-    volatile int jumped = 0;
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = jump}, NULL);
     while (jumped < JUMPS) {
         if (sigsetjmp(back, 1) != 0) {
@@ -87,7 +89,7 @@ static void jump_away(void)
     }
     struct itimerval never = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &never, NULL);
-    printf("%d: %d jumps, %s elsewhere\n", rank, jumped, others < JUMPS / 50 ? "hardly any" : "many");
+    printf("%d: %d jumps, %s elsewhere\n", rank, (int)jumped, others < JUMPS / 50 ? "hardly any" : "many");
 }
 
 /* The program looks which signals nobody uses, and then uses them all, also those of another thread that is sampled. */

@@ -117,9 +117,9 @@ impl Asked for Overview {
 
 /// The thread that waited, as far as the report tells.
 fn waiting_thread(worst: &Instance) -> u32 {
-    let lanes = worst.timeline.iter().flat_map(|timeline| &timeline.lanes);
-    let waiting = lanes.filter(|lane| lane.role == "waiting").take(1);
-    waiting.map(|lane| lane.thread).sum()
+    let mut lanes = worst.timeline.iter().flat_map(|timeline| &timeline.lanes);
+    let waiting = lanes.find(|lane| lane.role == "waiting");
+    waiting.map_or(0, |lane| lane.thread)
 }
 
 /// The least and the largest number of the threads that start a root cause; 0 for the first ones of their ranks.

@@ -133,7 +133,7 @@ pub fn offered(report: &Report) -> Vec<String> {
 /// classes, so that nobody knows how much each has.
 fn thread_of(tree: &CallTree, root: &RootCause) -> Option<usize> {
     let (first, last) = threads(root)?;
-    let is_one = first == last && tree.threads_per_class.unwrap_or(1) == 1;
+    let is_one = first == last && first < THREADS && tree.threads_per_class.unwrap_or(1) == 1;
     is_one.then_some(first as usize)
 }
 
