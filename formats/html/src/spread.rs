@@ -242,6 +242,7 @@ mod tests {
             rank,
             severity_s: 1.0,
             instances: 1,
+            ..RankShare::default()
         };
         Bottleneck {
             ranks: ranks.iter().map(share).collect(),

@@ -124,6 +124,10 @@ pub struct Bottleneck {
     /// All ranks that lost time, as ranges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank_set: Option<String>,
+    /// Numbers of their threads that did, as ranges; empty if these are the ranks' first threads, unless threads of
+    /// a rank wait for each other.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thread_set: String,
     /// The ranks that lost time by classes of successive ranks, if there are too many to list
     /// all; of the findings with most lost time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -156,6 +160,11 @@ impl Bottleneck {
     /// Whether no recorded call of another rank can account for the time.
     pub fn is_unexplained(&self) -> bool {
         self.pattern == "unexplained"
+    }
+
+    /// Whether the call waits for other threads, or for whoever shares a lock with them.
+    pub fn is_among_threads(&self) -> bool {
+        self.operation_type == "threads"
     }
 }
 
@@ -206,6 +215,10 @@ pub struct RankShare {
     pub severity_s: f64,
     /// Instances that lost time.
     pub instances: u64,
+    /// Numbers of its threads that lost time, as ranges; empty if it is the first one, unless threads of a rank wait
+    /// for each other.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thread_set: String,
 }
 
 /// Successive ranks' part of a finding.
@@ -230,7 +243,8 @@ pub struct RankClass {
 pub struct Cause {
     /// The late rank.
     pub rank: u32,
-    /// Its late thread; absent of first threads, unless threads of a rank wait for each other.
+    /// Its late thread; absent of first threads, unless further ones lost time, or threads of a rank wait for each
+    /// other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<u32>,
     /// The call that it made too late.
@@ -270,6 +284,9 @@ pub struct Cause {
 pub struct Instance {
     /// Rank or PE.
     pub rank: u32,
+    /// Its thread; absent of first threads, unless threads of a rank wait for each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
     /// Entry.
     pub start_s: f64,
     /// Leaving.

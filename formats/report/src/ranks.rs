@@ -21,6 +21,17 @@ pub(crate) fn list_of_ranges(set: &str, most: usize) -> String {
     phrase(&parsed(set), most)
 }
 
+/// `threads 1-3 of rank 0`: these `ranks` with the numbers of their threads, if any are told.
+pub(crate) fn with_threads(threads: &str, ranks: String, most: usize) -> String {
+    match threads.is_empty() {
+        true => ranks,
+        false => {
+            let threads = list_of_ranges(threads, most).replacen("rank", "thread", 1);
+            format!("{threads} of {ranks}")
+        }
+    }
+}
+
 /// Whether a set of ranges such as `0-3,7` has a rank; malformed ranges are left out.
 pub fn has_rank(set: &str, rank: u32) -> bool {
     let ranges = parsed(set).into_iter();

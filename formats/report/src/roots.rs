@@ -230,6 +230,10 @@ pub struct Victim {
     pub location: SourceLocation,
     /// The waiting ranks, as ranges; of more than 64 ranks, the parts of the run in which they are.
     pub rank_set: String,
+    /// Numbers of their threads that wait, as ranges; empty if these are the ranks' first threads, unless they wait
+    /// for threads of their rank.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thread_set: String,
     /// Their waiting, all ranks.
     pub severity_s: f64,
 }

@@ -5,12 +5,14 @@
 //! rank before anything is left out.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use laggard_comm::{Filter, Job};
 use laggard_report::RankSet;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::findings::imbalance::{After, Computed};
 use crate::findings::listing::{Walls, listed, whole};
 use crate::judge::account::Settled;
 use crate::judge::profile::{Counters, LocationTimes};
@@ -99,6 +101,10 @@ pub struct Folded {
     pub doubt: u64,
     /// The ranks that lost time.
     pub rank_set: RankSet,
+    /// Numbers of their threads that did.
+    pub thread_set: RankSet,
+    /// Those of listed ranks, unless the first thread alone did.
+    pub threads: Vec<(u32, RankSet)>,
     /// The ranks with the smallest losses, the least first: time and world rank. Two, since one of
     /// them may be the late one.
     pub least: Vec<(u64, u32)>,
@@ -122,7 +128,12 @@ pub struct Folded {
 pub type FoldedFindings = FxHashMap<FindingKey, Folded>;
 
 impl Folded {
-    fn new(key: &FindingKey, sums: Sums, walls: &Walls, ranks: usize) -> Folded {
+    fn new(
+        key: &FindingKey,
+        sums: Sums,
+        (walls, threads): (&Walls, Vec<(u32, RankSet)>),
+        ranks: usize,
+    ) -> Folded {
         let part = |&(rank, severity, _): &(u32, u64, u64)| {
             let whole = whole(walls, rank, key);
             100.0 * severity as f64 / whole.max(1) as f64
@@ -144,6 +155,9 @@ impl Folded {
         let causes = sums.causes.iter();
         causes.for_each(|(_, cause)| late.add(&cause.sums));
         let late_ranks = sums.causes.iter().map(|(key, _)| key.rank);
+        let has_first = threads.len() < sums.ranks.len();
+        let further = threads.iter().flat_map(|(_, numbers)| numbers.iter());
+        let thread_set = RankSet::new(further.chain(has_first.then_some(0)));
         let mut folded = Folded {
             // One agent has all causes of a rank.
             late_ranks: RankSet::new(late_ranks).len(),
@@ -157,6 +171,8 @@ impl Folded {
             spread: sums.spread,
             doubt: sums.doubt,
             rank_set: RankSet::new(sums.ranks.iter().map(|rank| rank.0)),
+            thread_set,
+            threads,
             ranks: sums.ranks,
             classes: joined(classes, |one| one.class, LossClass::add),
             causes: sums.causes.into_iter().collect(),
@@ -169,6 +185,9 @@ impl Folded {
     fn cut(&mut self) {
         self.ranks.sort_by_key(|rank| (Reverse(rank.1), rank.0));
         self.ranks.truncate(LISTED);
+        let is_listed = |of: u32| self.ranks.iter().any(|(rank, ..)| *rank == of);
+        self.threads.retain(|(rank, _)| is_listed(*rank));
+        self.threads.sort_by_key(|(rank, _)| *rank);
         self.least.sort_unstable();
         self.least.truncate(2);
         self.causes
@@ -186,6 +205,8 @@ impl Filter for Folded {
         self.spread.merge(&other.spread);
         self.doubt = self.doubt.saturating_add(other.doubt);
         self.rank_set.merge(other.rank_set);
+        self.thread_set.merge(other.thread_set);
+        self.threads.extend(other.threads);
         self.ranks.extend(other.ranks);
         self.classes.extend(other.classes);
         let classes = std::mem::take(&mut self.classes);
@@ -201,10 +222,22 @@ impl Filter for Folded {
     }
 }
 
-/// Folds an agent's findings, of a run of `ranks` ranks. `causes` and `walls` are those of this
+/// The threads that were charged with a finding, of ranks where the first one alone was not.
+fn threads_of(charged: Option<&BTreeMap<(u32, u32), u64>>) -> Vec<(u32, RankSet)> {
+    let mut all: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for ((rank, thread), _) in charged.into_iter().flatten() {
+        all.entry(*rank).or_default().push(*thread);
+    }
+    all.retain(|_, threads| threads[..] != [0]);
+    let sets = all.into_iter();
+    sets.map(|(rank, threads)| (rank, RankSet::new(threads)))
+        .collect()
+}
+
+/// Folds an agent's findings, of a run of `ranks` ranks. `charged` are the threads of ranks that have several. `causes` and `walls` are those of this
 /// agent's ranks. Findings that cost no rank `percent` of its time are not listed.
 pub fn findings(
-    mut own: Findings,
+    (mut own, charged): (Findings, &Computed<(After, u8)>),
     causes: Vec<(FindingKey, CauseKey, Cause)>,
     walls: &Walls,
     percent: f64,
@@ -217,7 +250,9 @@ pub fn findings(
     }
     own.into_iter()
         .map(|(key, sums)| {
-            let mut folded = Folded::new(&key, sums, walls, ranks);
+            let (pattern, operation, path) = key;
+            let threads = threads_of(charged.get(&((operation, path), pattern)));
+            let mut folded = Folded::new(&key, sums, (walls, threads), ranks);
             folded.is_listed = listed.contains(&key);
             (key, folded)
         })
@@ -536,17 +571,33 @@ mod tests {
         };
         let walls: Walls = (0..200).map(|rank| (rank, [1000, 1000])).collect();
         let key = (PatternId::LateSender as u8, 1, [1, 1]);
-        let whole = Folded::new(&key, sums(0..200), &walls, 200);
+        let of = |ranks: std::ops::Range<u32>| {
+            // Of two ranks further threads lost time.
+            let charged = [(5, 0), (5, 2), (6, 0), (180, 1)].map(|who| (who, 1));
+            let charged = charged
+                .into_iter()
+                .filter(|((rank, _), _)| ranks.contains(rank));
+            let threads = threads_of(Some(&charged.collect()));
+            Folded::new(&key, sums(ranks), (&walls, threads), 200)
+        };
+        let whole = of(0..200);
+        assert_eq!(whole.thread_set, RankSet::new([0, 1, 2]));
+        let all = [(5, RankSet::new([0, 2])), (180, RankSet::new([1]))];
+        let listed = |of: &(u32, RankSet)| whole.ranks.iter().any(|(rank, ..)| *rank == of.0);
+        assert_eq!(
+            whole.threads,
+            all.into_iter().filter(listed).collect::<Vec<_>>()
+        );
         assert_eq!(whole.rank_percent, 4.9);
         for border in [1, 63, 100, 199] {
-            let mut parts = Folded::new(&key, sums(border..200), &walls, 200);
-            parts.merge(Folded::new(&key, sums(0..border), &walls, 200));
+            let mut parts = of(border..200);
+            parts.merge(of(0..border));
             assert_eq!(parts, whole, "{border}");
         }
         let one = whole.classes[3];
         assert_eq!((one.class, one.ranks, one.least, one.most), (3, 4, 5, 48));
         assert!(
-            Folded::new(&key, sums(0..32), &walls, 32)
+            Folded::new(&key, sums(0..32), (&walls, Vec::new()), 32)
                 .classes
                 .is_empty()
         );

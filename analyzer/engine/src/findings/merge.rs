@@ -285,7 +285,13 @@ impl Own {
         let computed = imbalance::shares(job, &self.computed, ranks as u64)?;
         let functions = imbalance::shares(job, &self.functions, ranks as u64)?;
         let walls = listing::walls(&self.locations);
-        let findings = fold::findings(self.findings, causes, &walls, percent, agent_of.len());
+        let findings = fold::findings(
+            (self.findings, &self.charged),
+            causes,
+            &walls,
+            percent,
+            agent_of.len(),
+        );
         left::keep_listed(&mut self.followers, &findings);
         Ok(Partial {
             findings,
@@ -466,7 +472,7 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
                 *sum = sum.saturating_add(sums.severity);
             }
         }
-        findings.drain_into(&mut partial.findings, number, name);
+        findings.drain_into(&mut partial.findings, who, name);
         if let Ok(at) = place {
             partial.locations[at].waiting = findings.waiting;
         }

@@ -122,6 +122,10 @@ pub fn build(
     let ranks = opened.agent_of.len();
     let traced = Traced::new(
         (&merged.roots, &merged.within),
+        |key| {
+            let folded = merged.findings.get(key).or_else(|| unlisted.get(key));
+            folded.map(|folded| &folded.thread_set)
+        },
         (total.measured, ranks),
         &run,
         places,

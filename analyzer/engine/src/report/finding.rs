@@ -1,7 +1,9 @@
 //! A finding: what waits where, how long, and because of whom.
 
 use laggard_patterns::{Evidence, PatternId, confidence};
-use laggard_report::{Bottleneck, Instance, RankClass, RankShare, percent, ratio, seconds};
+use laggard_report::{
+    Bottleneck, Instance, RankClass, RankSet, RankShare, percent, ratio, seconds,
+};
 use laggard_trace::calls::{self, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,10 +16,10 @@ use crate::judge::profile::{Profile, ProfileSums};
 use crate::report::around::Around;
 use crate::report::hints::{Found, RunFacts, hints};
 use crate::report::reasons::{Reason, because};
-use crate::report::roots::Traced;
+use crate::report::roots::{Traced, thread_set};
 use crate::stream::following::Followers;
 use crate::waits::spread::Spread;
-use crate::waits::sums::{FindingKey, Worst};
+use crate::waits::sums::{CauseKey, FindingKey, Worst};
 
 /// The time of all locations, ns.
 #[derive(Clone, Copy)]
@@ -118,6 +120,12 @@ pub fn bottleneck(
     let mut reasons: Vec<Reason> = Vec::new();
     let waits = |operation, path| context.waiting.contains(&(operation, path));
     let is_of_threads = calls::call(operation).is_some_and(|call| call.is_threads());
+    // Where both ends may be of one rank, the rank alone does not tell them apart.
+    let is_within = |key: &CauseKey| key.thread > 0 && sums.rank_set.contains(key.rank);
+    let are_told = is_of_threads || sums.causes.iter().any(|(key, _)| is_within(key));
+    let threads = |numbers: &RankSet| thread_set(numbers.iter(), are_told);
+    let thread_set = threads(&sums.thread_set);
+    let are_told = are_told || !thread_set.is_empty();
     let causes = sums.causes.iter().map(|(key, cause)| {
         let reason = because(
             (pattern, operation, path),
@@ -142,7 +150,7 @@ pub fn bottleneck(
         let part = |ns: u64| Some(seconds(ns));
         laggard_report::Cause {
             rank: key.rank,
-            thread: (key.thread > 0 || is_of_threads).then_some(key.thread.into()),
+            thread: (key.thread > 0 || are_told).then_some(key.thread.into()),
             operation: calls::name(key.operation).to_owned(),
             location: places.of(key.path),
             parallel_regions: within::rows(context.within, (key.operation, key.path), places),
@@ -177,6 +185,11 @@ pub fn bottleneck(
         pattern != PatternId::Unexplained || most >= severity / 2
     };
     let worst = sums.worst.filter(of_single_calls);
+    let first = RankSet::new([0]);
+    let of_rank = |rank: u32| {
+        let own = sums.threads.iter().find(|(of, _)| *of == rank);
+        threads(own.map_or(&first, |(_, numbers)| numbers))
+    };
     Some(Bottleneck {
         id: String::new(),
         pattern: pattern.id().to_owned(),
@@ -206,11 +219,13 @@ pub fn bottleneck(
             .iter()
             .map(|&(rank, severity, instances)| RankShare {
                 rank,
+                thread_set: of_rank(rank),
                 severity_s: seconds(severity),
                 instances,
             })
             .collect(),
         rank_set: Some(laggard_report::rank_ranges(sums.rank_set.iter())),
+        thread_set,
         rank_classes: loss_classes(sums, context.ranks),
         inter_node_s: (!context.single_host).then(|| seconds(sums.inter_host)),
         quartiles_s: quartiles(&sums.spread),
@@ -219,6 +234,7 @@ pub fn bottleneck(
         root_causes: context.traced.shares(&key),
         worst_instance: worst.map(|worst| Instance {
             rank: worst.rank,
+            thread: (worst.thread > 0 || are_told).then_some(worst.thread),
             start_s: seconds(worst.enter),
             end_s: seconds(worst.leave),
             severity_s: seconds(worst.severity),

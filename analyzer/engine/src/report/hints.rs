@@ -139,7 +139,7 @@ pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts)
     // Verbs agree with threads where some are named.
     let named = match root.thread_set.is_empty() {
         true => ranks.len(),
-        false => 1 + usize::from(who.starts_with("threads")),
+        false => 1 + usize::from(who.starts_with("threads") || who.contains("ranks ")),
     };
     facts.text(Fact::Who, who);
     facts.number(

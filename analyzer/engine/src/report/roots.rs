@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use laggard_patterns::{PatternId, rules};
 use laggard_report::{
-    DelayCosts, Factors, RootCause, RootCounter, RootFunction, RootRank, RootShare, RootSite,
-    SourceLocation, Victim, WaitClass, WorstWait, percent, rank_ranges, words,
+    DelayCosts, Factors, RankSet, RootCause, RootCounter, RootFunction, RootRank, RootShare,
+    RootSite, SourceLocation, Victim, WaitClass, WorstWait, percent, rank_ranges, words,
 };
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ use crate::findings::within;
 use crate::report::hints::{self, RunFacts};
 use crate::report::reasons;
 use crate::roots::activities::{Activity, Kind, Site};
-use crate::roots::carry::{UNIT, rank_bit};
+use crate::roots::carry::{UNIT, rank_bit, thread_bit};
 use crate::roots::functions::{Sampled, Unnamed};
 use crate::roots::sums::{Root, Roots, WaitClass as Class, Worst};
 use crate::waits::sums::{FindingKey, LISTED};
@@ -107,20 +107,25 @@ impl Started {
     /// ranks do.
     fn threads(&self) -> String {
         let most = self.most(&self.threads).iter();
-        let mut numbers: Vec<u32> = most.map(|(number, _)| *number).collect();
-        numbers.sort_unstable();
-        match numbers[..] {
-            [0] => String::new(),
-            _ => rank_ranges(numbers),
-        }
+        thread_set(most.map(|(number, _)| *number), false)
+    }
+}
+
+/// Numbers of threads as ranges. Empty for the ranks' first threads, unless all `are_told`.
+pub(super) fn thread_set(numbers: impl Iterator<Item = u32>, are_told: bool) -> String {
+    let numbers = rank_ranges(numbers);
+    match numbers == "0" && !are_told {
+        true => String::new(),
+        false => numbers,
     }
 }
 
 impl Traced {
-    /// `measured` is the time of all locations, ns; `ranks` the number of ranks. Without a search,
-    /// nothing is known.
-    pub fn new(
+    /// `waiting` tells the threads that lost time in a finding; `measured` is the time of all locations, ns; `ranks`
+    /// the number of ranks. Without a search, nothing is known.
+    pub fn new<'f>(
         (roots, regions): (&Roots, &within::Regions),
+        waiting: impl Fn(&FindingKey) -> Option<&'f RankSet>,
         (measured, ranks): (f64, usize),
         run: &RunFacts,
         places: &mut Places,
@@ -145,12 +150,9 @@ impl Traced {
         let mut unlisted = 0u128;
         for (at, (activity, root)) in all.into_iter().enumerate() {
             for (victim, (amount, _)) in &root.victims {
-                let Ok(pattern) = victim.pattern.try_into() else {
-                    continue;
-                };
-                let (operation, path) = victim.call;
-                let of = traced.of.entry((pattern, operation, path)).or_default();
-                of.push((at, *amount));
+                if let Some(finding) = victim.finding() {
+                    traced.of.entry(finding).or_default().push((at, *amount));
+                }
             }
             let started = Started::new(activity, root);
             if at < MOST && share(root) >= LEAST_PERCENT {
@@ -188,7 +190,7 @@ impl Traced {
                     factors,
                     counters,
                     page_faults,
-                    victims: victims(root, ranks, places),
+                    victims: victims((root, &waiting), ranks, places),
                     worst_wait: worst(&root.worst),
                     ..RootCause::default()
                 };
@@ -522,22 +524,31 @@ fn worst(worst: &Worst) -> Option<WorstWait> {
     })
 }
 
-fn victims(root: &Root, ranks: usize, places: &mut Places) -> Vec<Victim> {
+fn victims<'f>(
+    (root, waiting): (&Root, impl Fn(&FindingKey) -> Option<&'f RankSet>),
+    ranks: usize,
+    places: &mut Places,
+) -> Vec<Victim> {
     let mut victims: Vec<_> = root.victims.iter().collect();
     victims.sort_unstable_by_key(|(victim, (amount, _))| (Reverse(*amount), **victim));
     let rows = victims
         .into_iter()
         .take(VICTIMS)
-        .map(|(victim, &(amount, bits))| {
+        .map(|(victim, &(amount, who))| {
             let pattern = u8::try_from(victim.pattern)
                 .ok()
                 .and_then(PatternId::from_number);
-            let waiting = (0..ranks as u32).filter(|&rank| bits & rank_bit(rank, ranks) != 0);
+            let of_these = |rank: &u32| who.ranks & rank_bit(*rank, ranks) != 0;
+            let threads = victim.finding().and_then(|finding| waiting(&finding));
+            let threads = threads.into_iter().flat_map(RankSet::iter);
+            let threads = threads.filter(|number| who.threads & thread_bit(*number) != 0);
+            let of_threads = calls::call(victim.call.0).is_some_and(|call| call.is_threads());
             Victim {
                 pattern: pattern.map_or("", PatternId::id).to_owned(),
                 operation: operation(victim.call),
                 location: place(victim.call, places),
-                rank_set: rank_ranges(waiting),
+                rank_set: rank_ranges((0..ranks as u32).filter(of_these)),
+                thread_set: thread_set(threads, of_threads),
                 severity_s: seconds(amount),
             }
         });

@@ -14,7 +14,9 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::roots::sums::{Roots, Victim, WaitClass, Worst};
 use crate::roots::walk::Walked;
-use crate::wire::links::{Alike, Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait};
+use crate::wire::links::{
+    Alike, Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait, Waiters,
+};
 use crate::wire::parcels::{Parcel, exchange};
 
 /// Parts of a ns in which costs are counted.
@@ -32,8 +34,8 @@ struct Charge {
     /// The most that a ns costs because of one wait, not of what was put on it, in
     /// 2^-[`POINT`] [`UNIT`]s.
     most: u128,
-    /// Bits of the waiting ranks.
-    ranks: u64,
+    /// Who waits.
+    who: Waiters,
     /// What costs less, as those waited alike who are charged for.
     less: SmallVec<[Less; 1]>,
 }
@@ -55,14 +57,27 @@ struct Cost {
     victim: u32,
     /// In [`UNIT`]s.
     amount: i64,
-    /// Bits of the waiting ranks.
-    ranks: u64,
+    /// Who waits.
+    who: Waiters,
 }
 
 /// The bit of a rank in a set of 64: several ranks share one if there are more.
 pub fn rank_bit(rank: u32, ranks: usize) -> u64 {
     let at = u64::from(rank) * 64 / (ranks as u64).max(64);
     1 << at.min(63)
+}
+
+/// The bit of a thread's number in a set of 64.
+pub fn thread_bit(number: u32) -> u64 {
+    1 << (number % 64)
+}
+
+impl Waiters {
+    /// Adds others.
+    pub fn add(&mut self, other: Waiters) {
+        self.ranks |= other.ranks;
+        self.threads |= other.threads;
+    }
 }
 
 /// A location that goes on from another one.
@@ -83,9 +98,9 @@ struct Lane {
     heirs: Vec<Heir>,
     /// Locations that cannot go on before this one has.
     blocked: Vec<u32>,
-    /// By activity, victim, and whether they are direct, see [`key`]: costs, and bits of the
-    /// waiting ranks.
-    sums: FxHashMap<u64, (u128, u64)>,
+    /// By activity, victim, and whether they are direct, see [`key`]: costs, and who
+    /// waits.
+    sums: FxHashMap<u64, (u128, Waiters)>,
     /// Waits for this location, by victim.
     caused: Vec<WaitClass>,
     /// Its own waits that made others wait, by pattern, in [`UNIT`]s.
@@ -351,7 +366,7 @@ impl<'j> Carrier<'j> {
                 Some(Cost {
                     victim: *known.get(part.victim as usize)?,
                     amount: part.amount,
-                    ranks: part.ranks,
+                    who: part.who,
                 })
             });
             self.costs.clear();
@@ -449,7 +464,7 @@ impl<'j> Carrier<'j> {
                         }
                         to.parts.push(Part {
                             amount: cost.amount,
-                            ranks: cost.ranks,
+                            who: cost.who,
                             victim: number,
                         });
                     }
@@ -561,14 +576,14 @@ impl<'j> Carrier<'j> {
                 }
             }
             let mut charged: Vec<u32> = Vec::new();
-            for (key, (amount, ranks)) in lane.sums {
+            for (key, (amount, who)) in lane.sums {
                 let (activity, victim, is_direct) = parts_of(key);
                 charged.extend((amount > 0).then_some(activity));
                 let owner = activities.owner(activity);
                 let name = owner.map_or(*own, |owner| names[owner]);
                 let activity = activities.list.values[activity as usize];
                 let victim = self.victims.values[victim as usize];
-                roots.add((name, activity), (victim, amount, ranks), is_direct);
+                roots.add((name, activity), (victim, amount, who), is_direct);
             }
             charged.sort_unstable();
             charged.dedup();
@@ -603,7 +618,7 @@ impl Lane {
             let cost = Cost {
                 victim: charge.victim,
                 amount: i64::try_from(amount).unwrap_or(i64::MAX),
-                ranks: charge.ranks,
+                who: charge.who,
             };
             if cost.amount > 0 {
                 merge(costs, &cost);
@@ -642,7 +657,7 @@ impl Lane {
         let own = Cost {
             victim: blame.victim,
             amount: blame.share.min(most).saturating_mul(UNIT),
-            ranks: blame.ranks,
+            who: blame.who,
         };
         let over = (blame.share - most).max(0).saturating_mul(UNIT);
         if over > 0 {
@@ -701,7 +716,7 @@ impl Lane {
         let key = key(activity, cost.victim, is_direct);
         let sum = self.sums.entry(key).or_default();
         sum.0 += cost.amount.max(0) as u128;
-        sum.1 |= cost.ranks;
+        sum.1.add(cost.who);
     }
 
     fn put(&mut self, since: u64, cost: Cost, (rate, most): (u128, u128), alike: &[Alike]) {
@@ -715,7 +730,7 @@ impl Lane {
             });
             self.charges.len() - 1
         });
-        self.charges[at].add(cost.ranks, (rate, most), alike);
+        self.charges[at].add(cost.who, (rate, most), alike);
     }
 }
 
@@ -748,11 +763,11 @@ impl Charge {
         }
         self.rate += other.rate;
         self.most = self.most.max(other.most);
-        self.ranks |= other.ranks;
+        self.who.add(other.who);
     }
 
-    /// Adds what a ns costs because of a wait of these `ranks`, which waited `alike`.
-    fn add(&mut self, ranks: u64, (rate, most): (u128, u128), alike: &[Alike]) {
+    /// Adds what a ns costs because of a wait, of these who waited `alike`.
+    fn add(&mut self, who: Waiters, (rate, most): (u128, u128), alike: &[Alike]) {
         let part = |amount: u128, alike: &Alike| {
             amount * alike.both.max(0) as u128 / alike.all.max(1) as u128
         };
@@ -773,7 +788,7 @@ impl Charge {
         }
         self.rate += rate;
         self.most = self.most.max(most);
-        self.ranks |= ranks;
+        self.who.add(who);
     }
 }
 
@@ -797,7 +812,7 @@ fn merge(costs: &mut Vec<Cost>, cost: &Cost) {
     match costs.iter_mut().find(|other| other.victim == cost.victim) {
         Some(other) => {
             other.amount = other.amount.saturating_add(cost.amount);
-            other.ranks |= cost.ranks;
+            other.who.add(cost.who);
         }
         None => costs.push(*cost),
     }

@@ -13,12 +13,22 @@ use crate::roots::counters::{Counted, InCounters};
 use crate::roots::functions::{Functions, InFunctions, Sampled};
 use crate::roots::impact::CriticalPath;
 use crate::roots::map;
+use crate::waits::sums::FindingKey;
+use crate::wire::links::Waiters;
 
 /// Who waits in the end: pattern and call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Victim {
     pub pattern: u16,
     pub call: Site,
+}
+
+impl Victim {
+    /// The finding that it is.
+    pub fn finding(&self) -> Option<FindingKey> {
+        let (operation, path) = self.call;
+        Some((self.pattern.try_into().ok()?, operation, path))
+    }
 }
 
 /// Costs that one activity causes. In [`UNIT`]s.
@@ -30,8 +40,8 @@ pub struct Root {
     pub indirect: u128,
     /// By late location: rank, thread.
     pub ranks: FxHashMap<(u32, u32), u128>,
-    /// By waiting call: costs, and bits of the ranks.
-    pub victims: FxHashMap<Victim, (u128, u64)>,
+    /// By waiting call: costs, and who waits.
+    pub victims: FxHashMap<Victim, (u128, Waiters)>,
     pub longer: Longer,
     /// When it cost most at once.
     pub worst: Worst,
@@ -176,12 +186,12 @@ pub struct Loaded {
 }
 
 impl Roots {
-    /// Adds costs of an activity of a late location: whose waits, how much, and bits of their
-    /// ranks.
+    /// Adds costs of an activity of a late location: whose waits, how much, and who
+    /// waits.
     pub fn add(
         &mut self,
         (location, activity): ((u32, u32), Activity),
-        (victim, amount, ranks): (Victim, u128, u64),
+        (victim, amount, who): (Victim, u128, Waiters),
         is_direct: bool,
     ) {
         if amount == 0 {
@@ -195,7 +205,7 @@ impl Roots {
         *root.ranks.entry(location).or_default() += amount;
         let of_victim = root.victims.entry(victim).or_default();
         of_victim.0 += amount;
-        of_victim.1 |= ranks;
+        of_victim.1.add(who);
     }
 
     /// Adds what samples of a location say about what it did longer.
@@ -263,10 +273,10 @@ impl Roots {
                 functions: FxHashMap::default(),
                 ..root
             };
-            for (victim, (amount, ranks)) in victims {
+            for (victim, (amount, who)) in victims {
                 let sums = renamed.victims.entry(victim).or_default();
                 sums.0 += amount;
-                sums.1 |= ranks;
+                sums.1.add(who);
             }
             for (path, sampled) in functions {
                 renamed.functions.entry(path).or_default().add(&sampled);
@@ -343,10 +353,10 @@ impl Filter for Root {
         for (location, amount) in other.ranks {
             *self.ranks.entry(location).or_default() += amount;
         }
-        for (victim, (amount, ranks)) in other.victims {
+        for (victim, (amount, who)) in other.victims {
             let sums = self.victims.entry(victim).or_default();
             sums.0 += amount;
-            sums.1 |= ranks;
+            sums.1.add(who);
         }
     }
 }

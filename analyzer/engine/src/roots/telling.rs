@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Site, site};
-use crate::roots::carry::rank_bit;
+use crate::roots::carry::{rank_bit, thread_bit};
 use crate::roots::lanes;
 use crate::roots::sums::Victim;
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::{self, Late};
-use crate::wire::links::{Leaving, Link, Telling, Told};
+use crate::wire::links::{Leaving, Link, Telling, Told, Waiters};
 use crate::wire::parcels::exchange;
 
 impl Sweep<'_> {
@@ -34,7 +34,10 @@ impl Sweep<'_> {
                 continue;
             };
             let thread = walker.thread;
-            let bit = rank_bit(first.rank, ranks);
+            let who = Waiters {
+                ranks: rank_bit(first.rank, ranks),
+                threads: thread_bit(walker.name.1),
+            };
             for link in &links[begin..end] {
                 let agent = match link.late_rank {
                     NONE => None,
@@ -55,7 +58,7 @@ impl Sweep<'_> {
                     late_rank: link.late_rank,
                     rank: link.rank,
                     thread: walker.name.1,
-                    ranks: bit,
+                    who,
                     path,
                     operation,
                     pattern: link.pattern,
@@ -72,7 +75,7 @@ impl Sweep<'_> {
                     if at != next {
                         let team = &mut list[at as usize];
                         team.share = team.share.saturating_add(wait.share);
-                        team.ranks |= wait.ranks;
+                        team.who.add(wait.who);
                         team.left = team.left.min(wait.left);
                         waits[at as usize] += 1;
                         told.push((agent as u32, at));
@@ -121,7 +124,7 @@ impl Sweep<'_> {
                     index,
                     rank: told.rank,
                     thread: told.thread,
-                    ranks: told.ranks,
+                    who: told.who,
                     group: group.unwrap_or(NONE),
                     victim: number(),
                     share: told.share,
@@ -194,7 +197,7 @@ pub(super) fn teams(lates: &[Late]) -> (Vec<Late>, Vec<Range<usize>>) {
         match (teams.last_mut(), from.last_mut()) {
             (Some(team), Some(from)) if late.group != NONE && key(team) == key(late) => {
                 team.share = team.share.saturating_add(late.share);
-                team.ranks |= late.ranks;
+                team.who.add(late.who);
                 team.left = team.left.min(late.left);
                 from.end = at + 1;
             }

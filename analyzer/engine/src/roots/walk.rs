@@ -29,7 +29,7 @@ use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
-use crate::wire::links::{Blame, Link, More, Wholes};
+use crate::wire::links::{Blame, Link, More, Waiters, Wholes};
 use births::{Heritage, Origin};
 use inside::InWaits;
 use meeting::{Met, Started};
@@ -64,8 +64,8 @@ pub struct Late {
     /// Waiting world rank, or one of them, and number of its thread.
     pub rank: u32,
     pub thread: u32,
-    /// Bits of the waiting ranks.
-    pub ranks: u64,
+    /// Who waits.
+    pub who: Waiters,
     /// The agent's number of the group whose members wait; `NONE`: one rank waits.
     pub group: u32,
     /// The agent's number of the waiting call and pattern.

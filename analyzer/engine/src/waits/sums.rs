@@ -144,6 +144,8 @@ pub struct Worst {
     pub severity: u64,
     /// World rank.
     pub rank: u32,
+    /// Number of its thread in the trace; 0 until that is known.
+    pub thread: u32,
     /// World rank of the late party; [`NONE`] if there is none or it is unknown.
     pub late: u32,
     /// Enter, ns since the run's start.
@@ -154,8 +156,8 @@ pub struct Worst {
 
 impl Worst {
     /// Ordered by severity; ties go to the earlier, then to the lower ranks.
-    fn key(&self) -> (u64, Reverse<(i64, u32, u32)>) {
-        let rest = (self.enter, self.rank, self.late);
+    fn key(&self) -> (u64, Reverse<(i64, u32, u32, u32)>) {
+        let rest = (self.enter, self.rank, self.thread, self.late);
         (self.severity, Reverse(rest))
     }
 
@@ -215,6 +217,7 @@ impl Sums {
         let worst = Worst {
             severity,
             rank: waiting.rank,
+            thread: 0,
             late: late.map_or(NONE, |late| late.rank),
             enter: waiting.since,
             leave: waiting.leave,
@@ -471,17 +474,20 @@ impl LocalFindings {
         })
     }
 
-    /// Moves the findings of a thread of `rank` into `findings`; `name` gives a signature's call
+    /// Moves the findings of a thread, by rank and number, into `findings`; `name` gives a signature's call
     /// and call path.
     pub fn drain_into(
         &mut self,
         findings: &mut Findings,
-        rank: u32,
+        (rank, thread): (u32, u32),
         name: impl Fn(u32) -> (u16, PathKey),
     ) {
         for (signature, patterns) in self.by_signature.drain(..).enumerate() {
             for (pattern, mut sums) in patterns {
                 sums.ranks.push((rank, sums.severity, sums.instances));
+                if let Some(worst) = &mut sums.worst {
+                    worst.thread = thread;
+                }
                 let (operation, path) = name(signature as u32);
                 findings
                     .entry((pattern, operation, path))

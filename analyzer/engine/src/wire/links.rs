@@ -1,5 +1,7 @@
 //! Messages between agents in the search for root causes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::wire::packing::{Mask, Pack, Packer, Unpacker, entries};
 use crate::wire::parcels::{Parcel, parcels};
 
@@ -38,6 +40,14 @@ entries! {
         /// 1 = looks that waited for several went on after this party came.
         goes_on: u16,
     }
+    /// Who waits: bits of sets of 64. Several share one if there are more.
+    #[derive(Default, Eq, Serialize, Deserialize)]
+    Waiters {
+        /// World ranks, see [`crate::roots::carry::rank_bit`].
+        ranks: u64,
+        /// Numbers of their threads, see [`crate::roots::carry::thread_bit`].
+        threads: u64,
+    }
     /// A wait, as the agent of the late party needs it; or those of all members of a collective
     /// at an agent. Its place in the list is its number.
     #[derive(Default)]
@@ -54,8 +64,8 @@ entries! {
         /// Waiting world rank, or one of them, and number of its thread in the trace.
         rank: u32,
         thread: u32,
-        /// Bits of the waiting ranks, see [`crate::roots::carry::rank_bit`].
-        ranks: u64,
+        /// Who waits.
+        who: Waiters,
         /// Call path of the waiting call.
         path: [u64; 2],
         /// The waiting call.
@@ -94,8 +104,8 @@ entries! {
     Part {
         /// In [`UNIT`](crate::roots::carry::UNIT)s of a ns.
         amount: i64,
-        /// Waiting ranks, see [`crate::roots::carry::rank_bit`].
-        ranks: u64,
+        /// Who waits.
+        who: Waiters,
         /// Number of the waits among those that the sender has told to the receiver.
         victim: u32,
     }
@@ -122,8 +132,8 @@ entries! {
         /// Time that the late location waited itself since then, without what the waiting ones
         /// waited alike, ns.
         waited: i64,
-        /// Bits of the waiting ranks.
-        ranks: u64,
+        /// Who waits.
+        who: Waiters,
         /// Pattern, waiting call, and call path: the agent's number.
         victim: u32,
         /// Number of activities that the location did longer.

@@ -55,6 +55,9 @@ function moments(location, { start_s: start, end_s: end }) {
   return { from: start - 2 * long, until: end + long };
 }
 
+/** Ranks of a row, with the numbers of their threads where these are told. */
+const ranksOf = (row) => row.threads === "" ? row.ranks : `${row.ranks}, threads ${row.threads}`;
+
 /** Findings and root causes of the report. */
 export function showFound(overview) {
   const { findings, findings_in_report: ofFindings, root_causes: roots, root_causes_in_report: ofRoots } = overview;
@@ -63,7 +66,7 @@ export function showFound(overview) {
     ["Share", (row) => percent(row.percent), true],
     ["What", (row) => row.name],
     ["Where", (row) => `${row.operation} ${row.place}`],
-    ["Ranks", (row) => row.ranks],
+    ["Ranks", ranksOf],
     ["Late", (row) => row.late_rank === null ? "" : `${who(row.late_rank, row.late_thread, true)}${row.because ? `: ${row.because}` : ""}`],
     ["Started by", (row) => row.root_causes.join(", ")],
   ], findings, (row) => change({

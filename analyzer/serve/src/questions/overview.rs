@@ -4,7 +4,7 @@ use anyhow::Result;
 use laggard_overlay::Stop;
 use laggard_patterns::PatternId;
 use laggard_report::layout::GLUE;
-use laggard_report::{Instance, Report, RootCause, words};
+use laggard_report::{Report, RootCause, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ impl Asked for Overview {
             let worst = found.worst_instance.as_ref();
             let cause = found.causes.first();
             let location = match worst {
-                Some(one) => Some(share.of_thread(one.rank, waiting_thread(one))),
+                Some(one) => Some(share.of_thread(one.rank, one.thread.unwrap_or(0))),
                 None => found.ranks.first().map(|one| share.of_thread(one.rank, 0)),
             };
             let started_by = found.root_causes.iter().map(|one| one.id.clone());
@@ -54,6 +54,7 @@ impl Asked for Overview {
                 "severity_s": found.severity_s,
                 "percent": found.percent,
                 "ranks": short(found.rank_set.as_deref().unwrap_or_default()),
+                "threads": short(&found.thread_set),
                 "location": location,
                 "late_rank": cause.map(|cause| cause.rank),
                 "late_thread": cause.and_then(|cause| cause.thread),
@@ -113,13 +114,6 @@ impl Asked for Overview {
             "root_causes_that_can_go": can_go.count(),
         }))
     }
-}
-
-/// The thread that waited, as far as the report tells.
-fn waiting_thread(worst: &Instance) -> u32 {
-    let mut lanes = worst.timeline.iter().flat_map(|timeline| &timeline.lanes);
-    let waiting = lanes.find(|lane| lane.role == "waiting");
-    waiting.map_or(0, |lane| lane.thread)
 }
 
 /// The least and the largest number of the threads that start a root cause; 0 for the first ones of their ranks.

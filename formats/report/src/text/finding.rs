@@ -1,9 +1,11 @@
 //! One finding as text.
 
-use crate::ranks::list_of_ranges;
+use crate::ranks::{list_of_ranges, with_threads};
 use crate::style::plural;
 use crate::style::{Style, Tone, base_name, count, duration, percent, three_digits, width, wrap};
-use crate::{Bottleneck, Cause, ParallelRegion, Report, SourceLocation, list_of_ranks, words};
+use crate::{
+    Bottleneck, Cause, ParallelRegion, RankShare, Report, SourceLocation, list_of_ranks, words,
+};
 
 /// Causes shown per finding.
 const CAUSES: usize = 3;
@@ -13,6 +15,8 @@ const ROOTS: usize = 2;
 const HINTS: usize = 2;
 /// Ranges of ranks shown per finding.
 const RANGES: usize = 8;
+/// The same in a column of a table.
+const FEW_RANGES: usize = 2;
 /// Larger ratios say no more than the times themselves.
 const MEANINGFUL: f64 = 100.0;
 /// Stands for the awaited rank if a rank was late itself.
@@ -125,19 +129,39 @@ pub(crate) fn late_rank(finding: &Bottleneck, cause: &Cause) -> String {
         Some(set) => *set == rank,
         None => finding.ranks.iter().all(|share| share.rank == cause.rank),
     };
-    match (cause.thread, is_alone) {
-        (Some(thread), _) => format!("thread {thread} of rank {rank}"),
-        (None, true) => ITSELF.to_owned(),
-        (None, false) => format!("rank {rank}"),
+    match cause.thread.is_none() && is_alone {
+        true => ITSELF.to_owned(),
+        false => rank_of(cause.thread, cause.rank),
     }
 }
 
-/// Ranks that lost time, as a phrase.
+/// `rank 0`, or `thread 1 of rank 0`.
+fn rank_of(thread: Option<u32>, rank: u32) -> String {
+    match thread {
+        Some(thread) => format!("thread {thread} of rank {rank}"),
+        None => format!("rank {rank}"),
+    }
+}
+
+/// Ranks that lost time, as a phrase, with their threads where these are told.
 pub(crate) fn ranks(finding: &Bottleneck, most: usize) -> String {
-    match finding.rank_set.as_deref() {
+    let ranks = match finding.rank_set.as_deref() {
         Some(set) => list_of_ranges(set, most),
         None => list_of_ranks(finding.ranks.iter().map(|share| share.rank), most),
-    }
+    };
+    with_threads(&finding.thread_set, ranks, most)
+}
+
+/// `rank 3`, or `threads 1-3 of rank 0`: who lost most; empty if nobody is known.
+pub(super) fn lost_most(finding: &Bottleneck) -> String {
+    let name = |share: &RankShare| {
+        with_threads(
+            &share.thread_set,
+            format!("rank {}", share.rank),
+            FEW_RANGES,
+        )
+    };
+    finding.ranks.first().map_or_else(String::new, name)
 }
 
 /// Appends the paragraph of one finding.
@@ -196,9 +220,9 @@ pub(super) fn paragraph(
     }
     if let Some(worst) = &finding.worst_instance {
         let text = format!(
-            "{} lost by rank {} between {:.6} s and {:.6} s",
+            "{} lost by {} between {:.6} s and {:.6} s",
             duration(worst.severity_s),
-            worst.rank,
+            rank_of(worst.thread, worst.rank),
             worst.start_s,
             worst.end_s
         );

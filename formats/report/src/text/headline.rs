@@ -2,7 +2,6 @@
 
 use super::roots::Outside;
 use super::{MUCH_PERCENT, NOTABLE_PERCENT, crowd, finding, listed, roots};
-use crate::ranks::list_of_ranges;
 use crate::style::percent;
 use crate::style::plural;
 use crate::{Bottleneck, OperationTimes, Report, RootCause, Victim, has_rank, list_of_ranks};
@@ -161,7 +160,7 @@ fn blamed(report: &Report, root: &RootCause, which: &str) -> String {
             || root.until.is_some()
     };
     if let Some(victim) = root.victims.first().filter(is_other) {
-        let ranks = list_of_ranges(&victim.rank_set, RANGES);
+        let ranks = roots::who_waits(victim, RANGES);
         text.push_str(&format!(
             " {}{} {} in {} at {}",
             ranks[..1].to_uppercase(),
@@ -270,7 +269,7 @@ fn passing_on(report: &Report, root: &RootCause) -> Vec<u32> {
 
 /// The verb for one rank or thread, or several.
 pub(super) fn agree<'w>(ranks: &str, one: &'w str, several: &'w str) -> &'w str {
-    match ranks.starts_with("ranks ") || ranks.starts_with("threads ") {
+    match ranks.contains("ranks ") || ranks.starts_with("threads ") {
         true => several,
         false => one,
     }

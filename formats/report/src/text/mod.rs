@@ -483,10 +483,6 @@ pub(crate) fn called_once(report: &Report) -> Option<String> {
 fn row(number: usize, found: &Bottleneck) -> Row {
     let tone = style::tone_of_percent(found.percent);
     let plain = |text: String| (text, Tone::Plain);
-    let lost_most = found
-        .ranks
-        .first()
-        .map_or(String::new(), |share| format!("rank {}", share.rank));
     let cells = vec![
         (number.to_string(), Tone::Faint),
         (duration(found.severity_s), tone),
@@ -494,7 +490,7 @@ fn row(number: usize, found: &Bottleneck) -> Row {
         plain(found.name.clone()),
         plain(found.operation.clone()),
         plain(finding::place(&found.location)),
-        plain(lost_most),
+        plain(finding::lost_most(found)),
     ];
     let note = found.causes.first().map(|cause| {
         // The rank with the largest loss may be the one that the others waited for.

@@ -2,7 +2,7 @@
 
 use super::headline::agree;
 use super::{NEGLIGIBLE_PERCENT, NOTABLE_PERCENT, finding, paragraph, words};
-use crate::ranks::list_of_ranges;
+use crate::ranks::{list_of_ranges, with_threads};
 use crate::style::{Style, Tone, duration, percent, wrap};
 use crate::{
     Bottleneck, GainAfter, ParallelRegion, Report, RootCause, RootSite, SourceLocation, Victim,
@@ -29,11 +29,7 @@ pub(crate) fn listed(report: &Report) -> &[RootCause] {
 /// `rank 0`, or `thread 1 of rank 0`, who causes it.
 pub(crate) fn who(root: &RootCause) -> String {
     let ranks = list_of_ranges(&root.rank_set, RANGES);
-    if root.thread_set.is_empty() {
-        return ranks;
-    }
-    let threads = list_of_ranges(&root.thread_set, RANGES);
-    format!("{} of {ranks}", threads.replacen("rank", "thread", 1))
+    with_threads(&root.thread_set, ranks, RANGES)
 }
 
 /// `rank 0 computed between MPI_Barrier at chain.c:7 main and MPI_Send at chain.c:10 main`.
@@ -201,11 +197,17 @@ pub(crate) fn shares(report: &Report, finding: &Bottleneck) -> Vec<String> {
     shares.collect()
 }
 
-/// Who waits because of it.
+/// `ranks 1-3`, or `threads 1-3 of rank 0`, who waits because of it.
+pub(super) fn who_waits(victim: &Victim, most: usize) -> String {
+    let ranks = list_of_ranges(&victim.rank_set, most);
+    with_threads(&victim.thread_set, ranks, most)
+}
+
+/// Who waits because of it, how long, and where.
 pub(crate) fn victim(victim: &Victim) -> String {
     format!(
         "{} waited {} in {} at {}",
-        list_of_ranges(&victim.rank_set, RANGES),
+        who_waits(victim, RANGES),
         duration(victim.severity_s),
         victim.operation,
         finding::place(&victim.location)

@@ -57,7 +57,7 @@ impl Walker<'_> {
             share: late.share,
             since: since.order,
             waited: self.spent.waited - since.waited,
-            ranks: late.ranks,
+            who: late.who,
             victim: late.victim,
             lane: late.lane,
             latency: signature,
