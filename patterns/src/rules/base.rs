@@ -137,6 +137,36 @@ mod tests {
     }
 
     #[test]
+    fn only_what_sends_is_told_to_send_less() {
+        for generic in GenericType::ALL {
+            for crowded in [0.0, 4.0] {
+                let mut facts = facts(0.2);
+                facts.number(Fact::Crowded, crowded);
+                facts.text(Fact::NextOperation, "it");
+                facts.text(Fact::NextPlace, "there");
+                facts.text(Fact::NextType, generic.name());
+                let hints = RuleBase::built_in().hints(Activity::Latency, &facts, &show);
+                let said: Vec<&str> = hints.iter().map(|hint| &*hint.text).collect();
+                let said = said.concat();
+                assert!(!said.is_empty());
+                let sends = !matches!(
+                    generic,
+                    GenericType::Threads
+                        | GenericType::Io
+                        | GenericType::GroupSync
+                        | GenericType::Setup
+                );
+                assert_eq!(said.contains("Send less"), sends, "{said}");
+                let meets = matches!(generic, GenericType::GroupSync | GenericType::Setup);
+                assert_eq!(said.contains("network"), sends || meets, "{said}");
+                if generic == GenericType::Threads {
+                    assert!(!said.contains("rank"), "{said}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn general_advice_stands_last_unless_it_is_replaced() {
         let general = "[general]\npatterns = ['late_receiver']\nsay = 'Send less.'\n";
         let facts = facts(0.2);

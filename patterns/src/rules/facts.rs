@@ -131,6 +131,7 @@ facts! {
     Waited = "waited" Time "part of the time lost in which late ranks were in communication";
     Io = "io" Time "part of the time lost in which late ranks were in file operations";
     NextOperation = "next_operation" Text "the call that mostly follows on the same rank";
+    NextType = "next_type" Text "its generic type, as in the report";
     NextPlace = "next_place" Text "where next_operation is called";
     NextShape = "next_shape" Text
         "who waits for whom in next_operation: single, barrier, one_to_all, all_to_one, \

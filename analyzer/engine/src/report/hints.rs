@@ -150,7 +150,11 @@ pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts)
     facts.number(Fact::InCall, f64::from(u8::from(is_inside)));
     facts.number(Fact::PageFaults, root.page_faults.unwrap_or(0.0));
     if let Some(until) = &root.until {
+        let call = calls::CALLS
+            .iter()
+            .find(|call| call.name == until.operation);
         facts.text(Fact::NextOperation, until.operation.clone());
+        facts.text(Fact::NextType, call.map_or("", |call| call.generic.name()));
         facts.text(Fact::NextPlace, words::place(&until.location));
     }
     if let Some(most) = root.ranks.first() {
@@ -350,6 +354,8 @@ fn about_next(found: &Found, facts: &mut Facts, places: &mut Places) {
         return;
     };
     facts.text(Fact::NextOperation, calls::name(next.operation));
+    let generic = calls::call(next.operation).map(|call| call.generic.name());
+    facts.text(Fact::NextType, generic.unwrap_or_default());
     facts.text(Fact::NextPlace, places.short(next.path));
     facts.number(Fact::NextShare, next.calls as f64 / calls);
     facts.number(Fact::NextSameGroup, next.same_group as f64 / calls);

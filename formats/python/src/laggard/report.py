@@ -95,7 +95,7 @@ class RootCause:
         who = f"{'ranks' if many else 'rank'} {self.ranks.replace(',', ', ')}"
         begin = f"{self.operation} at {self.place}" if self.operation else str(self.place)
         if self.activity == "latency":
-            return f"{self.until} took longer than {who} came late with {begin}"
+            return f"waits in {self.until} lasted longer than the delay of {who} before {begin}"
         were = "were" if many else "was"
         did = {
             "computation": "computed",

@@ -208,8 +208,7 @@ fn doing(root: &RootCause, all: u32) -> String {
             }
         }
         (None, Some(until)) if root.activity == "latency" => {
-            let comes = agree(&ranks, "comes", "come");
-            format!("{until} takes longer than {ranks} {comes} late with {begin}")
+            format!("waits in {until} last longer than the delay of {ranks} before {begin}")
         }
         _ => {
             let takes = agree(&ranks, "takes", "take");

@@ -48,7 +48,7 @@ pub(crate) fn what(root: &RootCause) -> String {
     }
     match (root.activity.as_str(), until) {
         ("latency", Some(until)) => {
-            format!("{until} took longer than {ranks} came late with {begin}")
+            format!("waits in {until} lasted longer than the delay of {ranks} before {begin}")
         }
         ("computation", None) if root.operation.is_empty() => {
             format!(
