@@ -62,6 +62,12 @@ fn lost(report: &Report, pattern: &str) -> i64 {
     total(report, pattern) / MS as i64
 }
 
+/// Time in calls that nothing explains, ms.
+fn unexplained(report: &Report) -> i64 {
+    let calls = report.location_sums.as_ref().unwrap().in_calls.unwrap();
+    (calls.unexplained_s * 1e3).round() as i64
+}
+
 /// All that come late to a barrier share the time in which they are missing.
 #[test]
 fn teams_wait_for_all_that_are_late() {
@@ -273,6 +279,15 @@ fn locks_are_waited_for_in_turns() {
     let late = found.causes.iter();
     let late: Vec<_> = late.map(|one| (one.location.line, one.thread)).collect();
     assert_eq!(late, [(12, Some(3)), (11, Some(0))]);
+    // Who waited has a number, too.
+    assert_eq!(
+        (&*found.thread_set, &*found.ranks[0].thread_set),
+        ("1", "1")
+    );
+    assert_eq!(found.worst_instance.as_ref().unwrap().thread, Some(1));
+    assert_eq!(words::ranks(found, 8), "thread 1 of rank 0");
+    // Nobody is known to have held the other lock. That is no cost of the call.
+    assert_eq!(unexplained(&report), 2);
 }
 
 /// The last signal ends a wait; one that timed out is for nobody.
@@ -317,6 +332,7 @@ fn waits_for_tasks_are_charged_to_the_last_one() {
     let report = report(all, 70);
     assert_eq!(lost(&report, "wait_for_tasks"), 28);
     assert_eq!(causes(&report, "wait_for_tasks"), [(21, 28)]);
+    assert_eq!(unexplained(&report), 0);
 }
 
 /// Threads that compute unequally before they meet are told, by rank.
@@ -418,6 +434,13 @@ fn chains_go_through_threads_and_ranks() {
     let root = &report.root_causes.as_ref().unwrap()[0];
     assert_eq!((&*root.rank_set, &*root.thread_set), ("0", "1"));
     assert_eq!(root.until.as_ref().unwrap().location.line, 11);
+    let waiting = |pattern: &str| {
+        let mut victims = root.victims.iter();
+        let victim = victims.find(|victim| victim.pattern == pattern).unwrap();
+        (&*victim.rank_set, &*victim.thread_set)
+    };
+    assert_eq!(waiting("wait_at_omp_barrier"), ("0", "0"));
+    assert_eq!(waiting("wait_at_barrier"), ("1", ""));
     // The team's wait, and what of the rank's comes of it.
     assert_eq!((root.direct_s * 1e3).round(), 20.0);
     assert!(root.indirect_s > 0.015, "{root:?}");
@@ -436,6 +459,32 @@ fn roots(report: &Report) -> Vec<(&str, u32, i64)> {
         )
     });
     roots.filter(|(_, _, cost)| *cost > 0).collect()
+}
+
+/// Pairs of threads wait in one place: each root cause names the thread that waited for it.
+#[test]
+fn victims_are_the_threads_that_waited_for_that_cause() {
+    let mut all = threads(70);
+    for (lock, (holder, waiter), until) in [(7, (1, 2), 30), (8, (3, 68), 45)] {
+        let give = (10 + holder as u32, number::pthread_mutex_unlock);
+        call(&mut all[holder], give, (lock, 0), (until, until));
+        let take = (20, number::pthread_mutex_lock);
+        call(&mut all[waiter], take, (lock, 0), (10, until));
+    }
+    let report = report(all, 50);
+    let roots = report.root_causes.iter().flatten();
+    let waiting = roots.filter_map(|root| {
+        let victim = root.victims.first()?;
+        Some((&*root.thread_set, &*victim.thread_set))
+    });
+    let mut waiting: Vec<_> = waiting.collect();
+    waiting.sort_unstable();
+    assert_eq!(waiting, [("1", "2"), ("3", "68")]);
+    let found = report
+        .bottlenecks
+        .iter()
+        .find(|found| found.pattern == "wait_on_mutex");
+    assert_eq!(found.unwrap().thread_set, "2,68");
 }
 
 /// Threads that came to a barrier in turns, with the key of each: who meets whom changes.

@@ -11,12 +11,13 @@ pub(crate) static UNEXPLAINED: Pattern = Pattern {
         the calls cost. With more ranks than processors it probably is waiting for a processor; \
         else data still under way, the network, another job, or a process without a trace. \
         In OpenSHMEM also a single wait, or looks, for a value that no recorded call wrote (shmem_ptr), for a \
-        lock that nobody held, or a slow transfer that met nobody.",
+        lock that nobody held, or a slow transfer that met nobody. Of waits among threads those that no recorded \
+        thread ended: for a lock that another process has, or a thread without a recording.",
     condition: "the calls of an operation at a place took longer, all together, than what \
         patterns charge there and what they may cost: 1.5 times what the baseline table says, or \
         else twice the fastest of the kind in the run",
-    severity: "time in the calls - what patterns charge - calls x cost. Single waits for a value \
-        or a lock: leave - enter; transfers: what they took longer than expected",
+    severity: "time in the calls - what patterns charge - calls x cost. Single waits for a value, \
+        a lock or a thread: leave - enter; transfers: what they took longer than expected",
     unit: Unit::Seconds,
     part: Part::Unknown,
 };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use laggard_report::words;
 use laggard_tests::attempts::{Off, until_right};
 use laggard_tests::process;
 use laggard_tests::product::{Bench, Mpirun, TIMEOUT, reader};
@@ -224,6 +225,30 @@ fn what_processes_share_is_no_meeting_of_threads() {
     for pattern in PATTERNS {
         assert_eq!(run.finding(pattern), &Value::Null, "{pattern}");
     }
+}
+
+/// A wait for a lock that another process has is for nobody known, and no cost of the call.
+#[test]
+fn waits_for_other_processes_are_unexplained() {
+    let source = "threads/shared_lock.c";
+    until_right("shared lock", |_| {
+        let run = Run::of("shared_lock.c", 2, "1");
+        let expected = ROUNDS * DELAY;
+        let found = run.finding("unexplained");
+        check(found["operation"] == "pthread_mutex_lock", found)?;
+        check(found["location"]["line"] == mark(source, "lock"), found)?;
+        run.loses("unexplained", expected)?;
+        check(run.finding("wait_on_mutex").is_null(), &run.report)?;
+        let calls = &run.report["location_sums"]["in_calls"];
+        let unexplained = calls["unexplained_s"].as_f64().unwrap_or(0.0);
+        let cost = calls["cost_s"].as_f64().unwrap_or(f64::MAX);
+        check(near(unexplained, expected, 0.1 * expected), calls)?;
+        check(cost < SILENT, calls)?;
+        let report = serde_json::from_value(run.report.clone()).expect("a report");
+        let said = words::verdict(&report);
+        let unknown = "no recorded thread ended these waits";
+        check(said.contains(unknown) && !said.contains("cost"), &said)
+    });
 }
 
 /// Who looks at a variable until the others are done does no work, whomever these waited for before. Its number is

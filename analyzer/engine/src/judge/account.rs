@@ -137,6 +137,10 @@ pub fn settle(
         }
         let lost = lost.entry((row.operation, *key)).or_default();
         if pattern == PatternId::Unexplained {
+            // Waits among threads have no account.
+            if calls::call(row.operation).is_some_and(|call| call.is_threads()) {
+                settled.unexplained = settled.unexplained.saturating_add(sums.severity);
+            }
             lost.unexplained = lost.unexplained.saturating_add(sums.severity);
             continue;
         }

@@ -374,8 +374,13 @@ fn below_hotspot(unlisted: &FoldedFindings, total: f64) -> Option<Unlisted> {
 
 /// The hotspots with a single call, most time first.
 fn called_once(profile: &Profile, total: f64, places: &mut Places) -> Vec<CalledOnce> {
+    // Waits among threads are no records unless they wait.
+    let is_told = |operation| {
+        let of_threads = calls::call(operation).is_some_and(|call| call.is_threads());
+        !of_threads && !is_end(operation)
+    };
     let is_once =
-        |((operation, _), sums): &(&(u16, _), &ProfileSums)| sums.once.0 > 0 && !is_end(*operation);
+        |((operation, _), sums): &(&(u16, _), &ProfileSums)| sums.once.0 > 0 && is_told(*operation);
     let rows = profile.iter().filter(is_once);
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|(key, sums)| (Reverse(sums.once.1), **key));

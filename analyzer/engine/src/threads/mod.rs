@@ -112,6 +112,11 @@ impl Threads {
             let managed = Loss::sure(PatternId::OmpManagement, settled.managed, None);
             own.charge(hosts, waiting, managed);
             let Some(last) = settled.late.last() else {
+                // Only waits have records, so this is no cost. Who waits for tasks executes some of them.
+                if settled.is_in_turn && settled.pattern != PatternId::WaitForTasks {
+                    let unknown = Loss::unexplained(call.leave - call.enter);
+                    own.charge(hosts, waiting, unknown);
+                }
                 continue;
             };
             let until = last.enter.min(call.leave);

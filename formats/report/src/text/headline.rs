@@ -285,6 +285,7 @@ fn unexplained(report: &Report) -> Option<String> {
     let worst = listed(report).iter().find(|found| found.is_unexplained())?;
     let why = match crowd(report) {
         _ if crate::polls(&worst.operation) => ", which polls for what is not known".to_owned(),
+        _ if worst.is_among_threads() => "; no recorded thread ended these waits".to_owned(),
         Some(crowd) => format!("; {crowd}, so it probably is waiting for a core"),
         None => String::new(),
     };

@@ -13,9 +13,14 @@ use crate::{
 const OUTSIDE: &str = "nobody that the recording shows: the cause is outside of the program (the \
     network, other jobs), or it changes memory without the library";
 
+/// The same of waits among threads.
+const ELSEWHERE: &str = "nobody that the recording shows: a thread that it does not have, or another process, \
+    ended the wait";
+
 /// Reason for unexplained time: nobody for single waits, unknown for all calls together.
 pub fn whom_unexplained(finding: &Bottleneck) -> &'static str {
     match finding.worst_instance {
+        _ if finding.is_among_threads() => ELSEWHERE,
         Some(_) => OUTSIDE,
         None => {
             "nobody knows: no pattern names it, and calls cost less (a core, data under way, the \
