@@ -67,15 +67,28 @@ pub struct Worst {
 
 impl Worst {
     /// Adds others for the same call.
-    pub fn add(&mut self, other: &Worst) {
+    fn add(&mut self, other: &Worst) {
         self.cost = self.cost.saturating_add(other.cost);
         self.waited = self.waited.saturating_add(other.waited);
         self.waits = self.waits.saturating_add(other.waits);
     }
 
-    /// Takes other ones that cost more; of equal ones the first.
+    /// Takes more waits for the `last` call, or for the next one.
+    pub fn note(&mut self, last: &mut Worst, waits: &Worst) {
+        match last.until == waits.until {
+            true => last.add(waits),
+            false => *last = *waits,
+        }
+        self.take(*last);
+    }
+
+    /// Takes other ones that cost more; of equal ones the first, and of those for the same call the most: some may add
+    /// no cost.
     pub fn take(&mut self, other: Worst) {
-        let key = |one: &Worst| (one.cost, Reverse((one.until, one.rank)));
+        let key = |one: &Worst| {
+            let first = Reverse((one.until, one.rank));
+            (one.cost, first, one.waits, one.waited)
+        };
         if key(&other) > key(self) {
             *self = other;
         }
@@ -358,5 +371,30 @@ impl Filter for Root {
             sums.0 += amount;
             sums.1.add(who);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which of the waits for a call comes first depends on the agents: one of them may cost nothing.
+    #[test]
+    fn the_worst_wait_has_all_that_waited_for_its_call() {
+        let wait = |cost, waited| Worst {
+            cost,
+            until: 10,
+            waited,
+            waits: 1,
+            rank: 0,
+        };
+        let of = |waits: [Worst; 2]| {
+            let (mut last, mut worst) = (Worst::default(), Worst::default());
+            waits.iter().for_each(|one| worst.note(&mut last, one));
+            worst
+        };
+        let (dear, free) = (wait(2, 7), wait(0, 3));
+        assert_eq!(of([dear, free]), of([free, dear]));
+        assert_eq!(of([dear, free]).waited, 10);
     }
 }

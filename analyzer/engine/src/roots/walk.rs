@@ -555,11 +555,7 @@ impl<'a> Walker<'a> {
             self.worst.resize(at + 1, Default::default());
         }
         let (last, worst) = &mut self.worst[at];
-        match last.until == waits.until {
-            true => last.add(waits),
-            false => *last = *waits,
-        }
-        worst.take(*last);
+        worst.note(last, waits);
     }
 
     /// Enter and leave of the open call, and its number.
