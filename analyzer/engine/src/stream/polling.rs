@@ -78,7 +78,7 @@ pub struct Look {
 /// Where a record of looks belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookAt {
-    /// Number of the place among those of the location; [`NONE`] if no look there was in vain.
+    /// Number of the place among those of the location; `NONE` if no look there was in vain.
     pub place: u32,
     /// Number of the row of looks: one goes on while all time between looks counts as looking.
     pub row: u64,
@@ -435,7 +435,7 @@ impl Places {
         known.copied()
     }
 
-    /// The number of the place of a look; [`NONE`] if no look there was in vain.
+    /// The number of the place of a look; `NONE` if no look there was in vain.
     #[inline]
     pub fn of(
         &self,
