@@ -469,6 +469,16 @@ fn agents_are_killed_at_any_moment() {
     assert!(ended > 0, "no analysis was killed before its end");
 }
 
+/// Whether a process has a child that has not ended.
+fn is_watched(pid: &i32) -> bool {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    children.split_whitespace().any(|child| {
+        let status = fs::read_to_string(format!("/proc/{child}/status"));
+        status.is_ok_and(|status| !status.contains("State:\tZ"))
+    })
+}
+
 /// A stopped agent ends the job with a line that names it, and the former report stays. If it goes
 /// on in time, or without a limit, the job goes on.
 #[test]
@@ -484,10 +494,6 @@ fn an_agent_is_stopped() {
         let mut job = Job::start(command, bench.path("stopped"));
         let agents = job.wait_for(&bench.command, 2);
         // Almost from the start of `main` on.
-        let is_watched = |pid: &i32| {
-            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-            children.is_ok_and(|children| !children.trim().is_empty())
-        };
         while limit != "0" && !agents.iter().all(is_watched) {
             assert!(job.started.elapsed() < PATIENCE, "nobody watches");
             std::thread::sleep(Duration::from_millis(1));
@@ -517,6 +523,11 @@ fn an_agent_is_stopped() {
         let (job, agents) = start("2");
         std::thread::sleep(Duration::from_millis(after_ms));
         signal(agents[victim], libc::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(100));
+        if after_ms > 0 && !is_watched(&agents[victim]) {
+            // It was about to end.
+            signal(agents[victim], libc::SIGCONT);
+        }
         let (status, _, said) = job.end(&bench.command);
         if status.success() && after_ms > 0 {
             // The job ended before.
