@@ -11,16 +11,24 @@ pub const POLLING_GAP: std::time::Duration = std::time::Duration::from_micros(20
 pub const POLLING_LONGEST: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Consecutive unsuccessful tests that are not in the trace yet.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub struct Polling {
     pub count: u32,
     pub signature: u32,
     pub enter: u64,
     pub leave: u64,
     pub inside: u64,
-    /// What the stretch before them was beside work, and what they were.
-    pub before: Beside,
-    pub during: Beside,
+    /// What was beside work, if anything: tests of two kinds in turns are told one by one, and that is large.
+    around: Option<Box<Around>>,
+}
+
+/// What was beside work.
+#[derive(Default)]
+struct Around {
+    /// The stretch before the tests.
+    before: Beside,
+    /// The tests.
+    during: Beside,
 }
 
 impl Stream {
@@ -47,12 +55,17 @@ impl Stream {
             p.leave = leave;
             p.inside += duration;
             if let Some(during) = &during {
-                p.during.add(during);
+                p.around.get_or_insert_default().during.add(during);
             }
             return;
         }
         self.tell_changes(Some(enter));
-        let before = self.stretches.take();
+        let around = (self.stretches.pending != 0).then(|| {
+            Box::new(Around {
+                before: self.stretches.take(),
+                during: during.unwrap_or_default(),
+            })
+        });
         if self.stretches.begin_looks(enter) {
             // No call of a program that looks all the time finds that reading old.
             self.look_at_wishes(leave);
@@ -64,8 +77,7 @@ impl Stream {
             enter,
             leave,
             inside: duration,
-            before,
-            during: during.unwrap_or_default(),
+            around,
         };
         self.samples_before_looks();
         self.computed_before_looks();
@@ -80,8 +92,9 @@ impl Stream {
         if p.count == 0 {
             return;
         }
-        p.during
-            .add(&self.stretches.end_looks(p.inside, p.leave - p.enter));
+        if let Some(looks) = self.stretches.end_looks(p.inside, p.leave - p.enter) {
+            p.around.get_or_insert_default().during.add(&looks);
+        }
         if !self.records {
             return;
         }
@@ -92,10 +105,15 @@ impl Stream {
             true => self.stretches.take().blocked,
             false => 0,
         };
-        let mut extensions: Vec<Record> = p.before.extensions().collect();
-        extensions.extend(p.during.extensions_inside());
+        let mut extensions: Vec<Record> = Vec::new();
+        let mut before = Beside::default();
+        if let Some(around) = &p.around {
+            before = around.before;
+            extensions.extend(before.extensions());
+            extensions.extend(around.during.extensions_inside());
+        }
         self.add_samples_before_looks(p.enter, &mut extensions);
-        self.add_computed_before_looks(&p.before, &mut extensions);
+        self.add_computed_before_looks(&before, &mut extensions);
         if p.count > 1 {
             let repeated = Record::extension(Extension::Repeated, p.count, p.inside as u32);
             extensions.push(repeated);

@@ -146,6 +146,8 @@ impl Stream {
     pub(super) fn tell_changes(&mut self, next: Option<u64>) {
         let polled = self.polling.leave;
         self.flush_polling(next);
-        self.write_changes(polled, next.unwrap_or(u64::MAX));
+        if self.has_changes() {
+            self.write_changes(polled, next.unwrap_or(u64::MAX));
+        }
     }
 }

@@ -117,8 +117,8 @@ pub struct Stretches {
     beside: Beside,
     /// The same of the call that returned last, if it was long: with its enter and leave.
     inside: (Beside, (u64, u64)),
-    /// When looks began that find nothing, and what they were until the last reading.
-    looks: Option<(u64, Beside)>,
+    /// When looks began that find nothing, and what they were until the last reading, if anything.
+    looks: Option<(u64, Option<Box<Beside>>)>,
     /// The thread's clock of time on its processor, and its time at the begin, ns.
     own: Option<(libc::clockid_t, u64)>,
     /// Shortest stretch that is looked at as a rule, and after a look that found nothing.
@@ -245,20 +245,18 @@ impl Stretches {
         }
         if self.tells {
             self.oldest = self.rarely.min(self.call);
-            self.looks = Some((enter, Beside::default()));
+            self.looks = Some((enter, None));
         }
         is_old
     }
 
     /// Such looks are over, which were `inside` their calls for a part of all the time. Returns what that was
-    /// beside work, until the last reading.
-    pub fn end_looks(&mut self, inside: u64, all: u64) -> Beside {
+    /// beside work, until the last reading, if anything.
+    pub fn end_looks(&mut self, inside: u64, all: u64) -> Option<Beside> {
         self.least = self.usual[0];
         self.oldest = self.rarely;
-        let looks = self.looks.take();
-        looks.map_or(Beside::default(), |(_, looks)| {
-            parts(&looks, inside, all)[0]
-        })
+        let (_, looks) = self.looks.take()?;
+        looks.map(|looks| parts(&looks, inside, all)[0])
     }
 
     /// Whether a stretch that ends now is to be looked at, or has samples.
@@ -377,18 +375,21 @@ impl Stretches {
             return;
         }
         let is_long = leave.wrapping_sub(enter) >= self.call;
-        let since = match self.looks {
+        let since = match &self.looks {
             _ if is_long => enter,
-            Some((begun, _)) => begun.max(self.read),
+            Some((begun, _)) => self.read.max(*begun),
             None => leave,
         };
         let mut inside = self.read_again(since, leave);
         inside.counted = Counts::default();
+        if inside == Beside::default() {
+            return;
+        }
         if !is_long {
             if let Some((_, looks)) = &mut self.looks {
-                looks.add(&inside);
+                looks.get_or_insert_default().add(&inside);
             }
-        } else if inside != Beside::default() {
+        } else {
             self.inside = (inside, (enter, leave));
             self.pending = 1;
         }
