@@ -8,6 +8,8 @@ use laggard_trace::{Communicator, Definitions, Frame};
 use rustc_hash::FxBuildHasher;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::basics::room::make_room;
+
 /// Key of a call path: the same in every process of the run.
 pub type PathKey = [u64; 2];
 
@@ -44,6 +46,7 @@ impl<K: Hash + Eq + Copy> Interner<K> {
             Entry::Vacant(place) => {
                 let number = values.len() as u32;
                 place.insert(number);
+                make_room(values, 1, 0);
                 values.push(value);
                 number
             }

@@ -14,3 +14,18 @@ pub fn make_room<T>(list: &mut Vec<T>, more: usize, expected: usize) {
         reserve(list, more, expected);
     }
 }
+
+/// The entry at a place of such a list, which becomes as long as that takes.
+#[inline]
+pub fn at<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
+    #[cold]
+    #[inline(never)]
+    fn grow<T: Clone + Default>(list: &mut Vec<T>, length: usize) {
+        make_room(list, length - list.len(), 0);
+        list.resize(length, T::default());
+    }
+    if list.len() <= place {
+        grow(list, place + 1);
+    }
+    &mut list[place]
+}

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
+use crate::basics::room;
 use crate::clock::ClockMap;
 use crate::roots::activities::{Told, is_call};
 use crate::roots::load::{Bin, Sent, Weights};
@@ -177,16 +178,12 @@ impl<'a> Along<'a> {
         while let Some(&(begin, end)) = self.stretches.front() {
             let (begin, last) = (begin.max(from), end.min(until));
             if begin < last {
-                let at = activity as usize;
-                if self.on_path.len() <= at {
-                    self.on_path.resize(at + 1, Spent::default());
-                }
                 let (time, bin, weight) = &mut self.weighed;
                 if *time != begin {
                     *weight = weights.until(bin, begin);
                 }
                 let until = weights.until(bin, last);
-                let spent = &mut self.on_path[at];
+                let spent = room::at(&mut self.on_path, activity as usize);
                 spent.time += last - begin;
                 spent.weight += until - *weight;
                 spent.error += weights.error(*bin, (begin, last));

@@ -164,7 +164,7 @@ impl Sweep<'_> {
                 };
                 for more in own.iter().filter(|_| all > 0) {
                     let part = scale(blame.share.min(most), more.time, all);
-                    walker.cost(more.activity, &cost(part));
+                    walker.worst.add(more.activity, &cost(part));
                 }
                 let latency = is_over.then(|| {
                     walker.activities.number(Activity {
@@ -174,7 +174,7 @@ impl Sweep<'_> {
                     })
                 });
                 if let Some(latency) = latency {
-                    walker.cost(latency, &cost(blame.share - most));
+                    walker.worst.add(latency, &cost(blame.share - most));
                 }
                 let latency = latency.unwrap_or(NONE);
                 kept.blames.push(Blame { latency, ..blame });

@@ -4,6 +4,7 @@
 //! before them, so that nobody looks at the others.
 
 use crate::basics::ends::NONE;
+use crate::basics::room;
 use crate::roots::synced::Closed;
 
 /// What a location did so far.
@@ -114,21 +115,13 @@ impl Spent {
     /// The activity changes.
     #[inline]
     fn change(&mut self, activity: u32) -> &mut Of {
-        let (at, now) = (activity as usize, self.meetings + 1);
-        if self.of.len() <= at {
-            self.grow(at);
-        }
-        let of = &mut self.of[at];
+        let now = self.meetings + 1;
+        let of = room::at(&mut self.of, activity as usize);
         if of.changed != now {
             of.changed = now;
             self.changes.push((now, activity));
         }
         of
-    }
-
-    #[cold]
-    fn grow(&mut self, at: usize) {
-        self.of.resize(at + 1, Of::default());
     }
 }
 

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::PathKey;
+use crate::basics::room;
 use crate::roots::activities::{Activities, Activity, Site};
 use crate::roots::carry::UNIT;
 use crate::roots::counters::{Counted, InCounters};
@@ -73,17 +74,7 @@ impl Worst {
         self.waits = self.waits.saturating_add(other.waits);
     }
 
-    /// Takes more waits for the `last` call, or for the next one.
-    pub fn note(&mut self, last: &mut Worst, waits: &Worst) {
-        match last.until == waits.until {
-            true => last.add(waits),
-            false => *last = *waits,
-        }
-        self.take(*last);
-    }
-
-    /// Takes other ones that cost more; of equal ones the first, and of those for the same call the most: some may add
-    /// no cost.
+    /// Takes other ones that cost more; of equal ones the first.
     pub fn take(&mut self, other: Worst) {
         let key = |one: &Worst| {
             let first = Reverse((one.until, one.rank));
@@ -92,6 +83,41 @@ impl Worst {
         if key(&other) > key(self) {
             *self = other;
         }
+    }
+}
+
+/// When others waited most for a location, by activity.
+#[derive(Clone, Debug, Default)]
+pub struct WorstWaits {
+    /// Waits for the last call, by activity: that they cost most is known when they are all there.
+    last: Vec<(u32, Worst)>,
+    worst: Vec<Worst>,
+}
+
+impl WorstWaits {
+    /// Waits for one call cost so much because of an activity. They are given call by call.
+    pub fn add(&mut self, activity: u32, waits: &Worst) {
+        if let Some((_, last)) = self.last.first()
+            && last.until != waits.until
+        {
+            self.settle();
+        }
+        match self.last.iter_mut().find(|(other, _)| *other == activity) {
+            Some((_, last)) => last.add(waits),
+            None => self.last.push((activity, *waits)),
+        }
+    }
+
+    fn settle(&mut self) {
+        for (activity, waits) in self.last.drain(..) {
+            room::at(&mut self.worst, activity as usize).take(waits);
+        }
+    }
+
+    /// By activity, after the last call.
+    pub fn finish(mut self) -> Vec<Worst> {
+        self.settle();
+        self.worst
     }
 }
 
@@ -389,9 +415,9 @@ mod tests {
             rank: 0,
         };
         let of = |waits: [Worst; 2]| {
-            let (mut last, mut worst) = (Worst::default(), Worst::default());
-            waits.iter().for_each(|one| worst.note(&mut last, one));
-            worst
+            let mut all = WorstWaits::default();
+            waits.iter().for_each(|one| all.add(0, one));
+            all.finish()[0]
         };
         let (dear, free) = (wait(2, 7), wait(0, 3));
         assert_eq!(of([dear, free]), of([free, dear]));

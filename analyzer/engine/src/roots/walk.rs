@@ -17,13 +17,14 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
+use crate::basics::room;
 use crate::clock::ClockMap;
 use crate::roots::activities::{Activities, INSIDE, OfCall, Told, is_call};
 use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
-use crate::roots::sums::{Longer, Worst};
+use crate::roots::sums::{Longer, Worst, WorstWaits};
 use crate::roots::synced::{Closed, Synced};
 use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
@@ -223,8 +224,7 @@ pub struct Walker<'a> {
     pub alone: Vec<Alone>,
     /// By activity.
     longer: Vec<Longer>,
-    /// By activity: waits for the last call that came late because of it, and when others waited most for it.
-    worst: Vec<(Worst, Worst)>,
+    pub worst: WorstWaits,
     functions: &'a Functions,
     /// What samples say of what it did longer.
     pub in_functions: InFunctions,
@@ -303,7 +303,7 @@ impl<'a> Walker<'a> {
             blames: Vec::new(),
             alone: Vec::new(),
             longer: Vec::new(),
-            worst: Vec::new(),
+            worst: WorstWaits::default(),
             functions,
             in_functions: InFunctions::default(),
             in_counters: InCounters::default(),
@@ -541,21 +541,8 @@ impl<'a> Walker<'a> {
 
     /// Others waited for `share` ns each because it did this longer than they, of so much `time` in all, ns.
     pub fn did_longer(&mut self, more: &More, time: i64, share: i64) {
-        let at = more.activity as usize;
-        if self.longer.len() <= at {
-            self.longer.resize(at + 1, Longer::default());
-        }
-        self.longer[at].add(&Longer::once(time, more.time, share));
-    }
-
-    /// Waits of others for one call cost so much because of an activity. They are given call by call.
-    pub fn cost(&mut self, activity: u32, waits: &Worst) {
-        let at = activity as usize;
-        if self.worst.len() <= at {
-            self.worst.resize(at + 1, Default::default());
-        }
-        let (last, worst) = &mut self.worst[at];
-        worst.note(last, waits);
+        let longer = room::at(&mut self.longer, more.activity as usize);
+        longer.add(&Longer::once(time, more.time, share));
     }
 
     /// Enter and leave of the open call, and its number.
@@ -712,7 +699,7 @@ impl<'a> Walker<'a> {
             spent,
             preempted: self.preempted,
             longer: self.longer,
-            worst: self.worst.into_iter().map(|(_, worst)| worst).collect(),
+            worst: self.worst.finish(),
             in_functions: self.in_functions,
             in_counters: self.in_counters,
             begin: self.begin.unwrap_or(i64::MAX),
@@ -728,9 +715,6 @@ impl<'a> Walker<'a> {
 
 #[inline]
 fn add(sums: &mut Vec<i64>, number: u32, time: i64) {
-    let at = number as usize;
-    if sums.len() <= at {
-        sums.resize(at + 1, 0);
-    }
-    sums[at] = sums[at].saturating_add(time.max(0));
+    let sum = room::at(sums, number as usize);
+    *sum = sum.saturating_add(time.max(0));
 }

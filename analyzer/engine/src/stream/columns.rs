@@ -4,6 +4,7 @@ use laggard_trace::{Beside, Chunk, Decoder, Event, Location, Record};
 use rayon::prelude::*;
 
 use crate::basics::ends::End;
+use crate::basics::room::make_room;
 use crate::clock::{ClockMap, NearMap};
 
 /// Calls of a late party that are searched; sums replace earlier calls. The number is fixed: the
@@ -113,9 +114,9 @@ impl Columns {
             _ => records.len(),
         };
         let records = &records[..count];
-        make_room(&mut self.enter, count);
-        make_room(&mut self.leave, count);
-        make_room(&mut self.signature, count);
+        make_room(&mut self.enter, count, 0);
+        make_room(&mut self.leave, count, 0);
+        make_room(&mut self.signature, count, 0);
         self.enter
             .extend(records.iter().map(|r| ns(u64::from(r.enter))));
         self.leave.extend(records.iter().map(|record| {
@@ -162,13 +163,6 @@ impl Columns {
     pub fn position(&self, number: u64) -> Option<usize> {
         let at = usize::try_from(number.checked_sub(self.number)?).ok()?;
         (at < self.enter.len()).then_some(at)
-    }
-}
-
-/// Makes room for `more` entries. Each of many locations has such lists, most of them short.
-fn make_room<T>(list: &mut Vec<T>, more: usize) {
-    if list.capacity() - list.len() < more {
-        list.reserve_exact(more.max(list.len() / 4));
     }
 }
 
@@ -392,8 +386,9 @@ impl<'a> Stream<'a> {
             };
             columns.off.push((columns.enter.len(), off));
         }
-        columns.extended.push((columns.enter.len(), event.clone()));
-        columns.push(enter, self.clock.ns(event.leave), event.signature);
+        let (at, leave, signature) = (columns.enter.len(), event.leave, event.signature);
+        columns.extended.push((at, event));
+        columns.push(enter, self.clock.ns(leave), signature);
         self.at += read;
         self.base = base;
         false
