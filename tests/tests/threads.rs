@@ -401,6 +401,52 @@ fn threads_of_other_languages_are_seen() {
     });
 }
 
+/// A barrier in a region is one place for all threads of the team, also for the one that began the region. Two barriers are
+/// two.
+#[test]
+fn a_barrier_is_one_finding_for_its_team() {
+    let check_run = |run: &Run, source: &str| {
+        let found = run.report["bottlenecks"].as_array().into_iter().flatten();
+        let found = found.filter(|found| found["pattern"] == "wait_at_omp_barrier");
+        let found: Vec<&Value> = found.collect();
+        let [first, second] = found[..] else {
+            return check(false, &found);
+        };
+        for (found, name, (late, waited), threads) in [
+            (first, "first", (1, 2.0 * 0.030), "0,2"),
+            (second, "second", (2, 2.0 * 0.020), "0-1"),
+        ] {
+            let (line, cause) = (mark(source, name), &found["causes"][0]);
+            check(found["location"]["line"] == line, found)?;
+            check(
+                cause["thread"] == late && cause["location"]["line"] == line,
+                found,
+            )?;
+            let severity = found["severity_s"].as_f64().unwrap_or(0.0);
+            let expected = ROUNDS * waited;
+            check(near(severity, expected, 0.1 * expected), found)?;
+            let sets = [&found["rank_set"], &found["thread_set"]];
+            check(sets == ["0", threads], found)?;
+            let path = found["location"]["callpath"].as_array();
+            let path = path.map_or(&[][..], Vec::as_slice);
+            let functions: Vec<&str> = path
+                .iter()
+                .filter_map(|line| line.as_str()?.split_whitespace().next())
+                .collect();
+            check(
+                functions.first() == Some(&"main") && functions.ends_with(&["phases"; 2]),
+                found,
+            )?;
+        }
+        Ok(())
+    };
+    for source in ["two_barriers.c", "two_barriers.f90"] {
+        until_right(source, |_| {
+            check_run(&Run::of(source, 1, "3"), &format!("threads/{source}"))
+        });
+    }
+}
+
 /// C11's calls have their own names.
 #[test]
 fn threads_of_c11_are_seen() {
@@ -506,10 +552,9 @@ fn calls_in_teams_tell_their_region() {
         let in_region = [(line("region"), Value::from(2))];
         let received = found("receive");
         check(regions(received) == in_region, received)?;
-        check(
-            received["parallel_regions"][0]["thread_set"] == "1",
-            received,
-        )?;
+        // Both threads make the call, and one of them waits.
+        let sets = [&received["parallel_regions"][0], received].map(|of| &of["thread_set"]);
+        check(sets == ["0-1", "1"], received)?;
         let cause = &received["causes"][0];
         check(cause["location"]["line"] == line("send"), cause)?;
         check(regions(cause) == in_region, cause)?;

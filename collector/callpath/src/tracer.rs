@@ -258,6 +258,16 @@ impl Tracer {
         self.paths.intern(&frames)
     }
 
+    /// A path with another one around it: at most `depth` frames.
+    #[must_use]
+    pub fn joined(&mut self, path: PathId, around: PathId, depth: usize) -> PathId {
+        let inner = self.paths.frames(path);
+        let room = depth.saturating_sub(inner.len());
+        let outer = self.paths.frames(around).iter().take(room);
+        let frames: Vec<Frame> = inner.iter().chain(outer).copied().collect();
+        self.paths.intern(&frames)
+    }
+
     /// A path, for the tracer of another thread.
     #[must_use]
     pub fn carry(&self, path: PathId) -> Carried {
@@ -420,6 +430,7 @@ impl Tracer {
                 });
             }
         }
+        frames.truncate(extent.depth);
         self.paths.intern(&frames)
     }
 }

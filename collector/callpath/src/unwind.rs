@@ -34,8 +34,10 @@ impl Unwound {
 /// Decides, frame by frame, how far to unwind, and then which frames to keep.
 pub(crate) struct Extent<'a> {
     snapshot: &'a Snapshot,
-    depth: usize,
+    pub(crate) depth: usize,
     skipped: usize,
+    /// Frames that are left out since they only run regions of OpenMP.
+    between: usize,
     total: usize,
     inside_mpi: bool,
 }
@@ -46,6 +48,7 @@ impl<'a> Extent<'a> {
             snapshot,
             depth,
             skipped: 0,
+            between: 0,
             total: 0,
             inside_mpi: true,
         }
@@ -59,14 +62,17 @@ impl<'a> Extent<'a> {
 
     /// Notes the next frame; returns whether to go on to its caller.
     pub(crate) fn goes_on(&mut self, ra: u64) -> bool {
-        let role = self.role(ra);
+        let module = self.snapshot.find(ra.wrapping_sub(1));
+        let role = module.map(|module| module.role);
         self.total += 1;
         if self.inside_mpi && role == Some(Role::Mpi) {
             self.skipped += 1;
-        } else {
+        } else if self.inside_mpi {
             self.inside_mpi = false;
+        } else if module.is_some_and(|module| module.is_between()) {
+            self.between += 1;
         }
-        let kept = self.total - self.skipped;
+        let kept = self.total - self.skipped - self.between;
         match role {
             // No code of the program or its libraries: unwinding ends.
             None => false,
@@ -77,7 +83,7 @@ impl<'a> Extent<'a> {
         }
     }
 
-    /// The frames to keep, at most `depth`. Leading frames inside MPI are dropped. If the
+    /// The frames to keep, of which at most `depth` make the path. Leading frames inside MPI are dropped. If the
     /// outermost frame was reached, so are the frames that start a program or a thread.
     pub(crate) fn kept<'f>(&self, frames: &'f [u64]) -> &'f [u64] {
         let skipped = if self.skipped < frames.len() {
@@ -92,7 +98,7 @@ impl<'a> Extent<'a> {
         }
         let system = |&ra: &u64| self.role(ra) == Some(Role::System);
         let inner = kept.iter().rposition(|ra| !system(ra)).map_or(1, |i| i + 1);
-        &kept[..inner.min(kept.len()).min(self.depth)]
+        &kept[..inner.min(kept.len())]
     }
 }
 

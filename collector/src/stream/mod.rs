@@ -1,5 +1,6 @@
 //! One location: its file, and the definitions that its records need.
 
+mod around;
 mod definitions;
 mod keyed;
 mod place;
@@ -34,6 +35,8 @@ use crate::sampling::Wanted;
 use crate::signature::{Half, Lookup, NOBODY, Raw, Signatures};
 use crate::steering;
 use crate::types::TypeSizes;
+pub use around::Region;
+use around::Teams;
 use definitions::completes;
 use keyed::Codes;
 use place::Place;
@@ -82,6 +85,8 @@ pub struct Stream {
     paused: bool,
     /// Node of the innermost open named region, see [`regions`]; 0 = none.
     within: u32,
+    /// The call path of the parallel region of another thread that this one is in; empty = none.
+    around: PathId,
     depth: usize,
     groups: Lately,
     types: TypeSizes,
@@ -102,6 +107,7 @@ pub struct Stream {
     /// `None` if the thread is not sampled.
     samples: Option<Box<Samples>>,
     codes: Codes,
+    teams: Teams,
     steered: Steered,
     so_far: SoFar,
     /// Number of calls left out while paused.
@@ -170,7 +176,9 @@ impl Stream {
             tracer: Tracer::new(),
             regions: None,
             codes: Codes::default(),
+            teams: Teams::default(),
             within: 0,
+            around: PathId::EMPTY,
             groups: Lately::new(),
             types: TypeSizes::new(),
             posts: 0,
@@ -206,13 +214,13 @@ impl Stream {
     pub fn path(&mut self, site: &CallSite) -> u32 {
         // SAFETY: the call site of the wrapper that runs now on this thread.
         let path = unsafe { self.tracer.capture(site, self.depth) };
-        if self.within != 0 || self.tracer.has_new() {
+        if self.within != 0 || self.around != PathId::EMPTY || self.tracer.has_new() {
             return self.complete(path);
         }
         path.0
     }
 
-    /// Adds the open named regions to a path, and defines the new parts.
+    /// Adds the open named regions to a path, and what is around it, and defines the new parts.
     #[inline(never)]
     fn complete(&mut self, path: PathId) -> u32 {
         let completed = guarded(|| {
@@ -220,6 +228,10 @@ impl Stream {
                 0 => path,
                 _ => self.path_within(path),
             };
+            let (around, depth) = (self.around, self.depth);
+            let path = self
+                .teams
+                .path_around(&mut self.tracer, (path, around), depth);
             if self.tracer.has_new() {
                 self.define_paths();
             }

@@ -108,10 +108,12 @@ impl Stream {
         else {
             return;
         };
-        let (tracer, depth) = (&mut self.tracer, self.depth);
+        let (tracer, depth) = (&mut self.tracer, self.depth.max(1));
+        let (teams, around) = (&mut self.teams, self.around);
         self.stretches.news = sampler.take(since, |sample, ticks| {
-            let path = tracer.capture_moment(&sample.moment(), depth.max(1));
+            let path = tracer.capture_moment(&sample.moment(), depth);
             *nowhere += u64::from(path.0 == 0);
+            let path = teams.path_around(tracer, (path, around), depth);
             pending.add(path.0, ticks);
             pending.moments.push((path.0, sample.time));
         });

@@ -11,15 +11,16 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use laggard_callpath::CallSite;
+use laggard_callpath::{CallSite, Carried};
 use laggard_trace::calls::number;
 
 use super::births::{Origin, born};
 use super::gomp::{Part, runtime};
 use super::left_out::is_own;
 use super::{MISSED, Place, Waiter, What, is_paused, ompt, signals};
+use crate::call::{Call, guarded};
 use crate::clock;
-use crate::stream::Stream;
+use crate::stream::{self, Stream};
 use crate::thread::{Thread, slot};
 
 /// The function of a region.
@@ -215,61 +216,75 @@ impl Membership {
 /// When regions were over, for those who waited: a place for each team, by its number. The time
 /// counts if the number fits.
 struct Over {
-    at: AtomicU64,
+    at: Noted,
+    /// The code that forked the team.
+    code: Noted,
+    /// The address of its region's path, or of an earlier one.
+    region: Noted,
+}
+
+/// What is noted of a team, and that combined with its number.
+struct Noted {
+    value: AtomicU64,
     check: AtomicU64,
-    /// The code that forked the team, and the same check.
-    code: [AtomicU64; 2],
 }
 
 /// More teams than that end at once only where threads outnumber cores by far.
 static OVER: [Over; 256] = [const {
     Over {
-        at: AtomicU64::new(0),
-        check: AtomicU64::new(0),
-        code: [const { AtomicU64::new(0) }; 2],
+        at: Noted::new(),
+        code: Noted::new(),
+        region: Noted::new(),
     }
 }; 256];
+
+impl Noted {
+    const fn new() -> Noted {
+        Noted {
+            value: AtomicU64::new(0),
+            check: AtomicU64::new(0),
+        }
+    }
+
+    fn note(&self, team: u64, value: u64) {
+        self.value.store(value, Ordering::Relaxed);
+        self.check.store(value ^ team, Ordering::Release);
+    }
+
+    /// That of the team, if it is known still.
+    fn find(&self, team: u64) -> Option<u64> {
+        let check = self.check.load(Ordering::Acquire);
+        let value = self.value.load(Ordering::Relaxed);
+        (check == value ^ team).then_some(value)
+    }
+}
 
 impl Over {
     fn of(team: u64) -> &'static Over {
         &OVER[team as usize % OVER.len()]
     }
 
-    /// Notes that a region was over at this time, ticks.
-    fn note(team: u64, at: u64) {
+    /// Notes the code that forks a team, and the path of its region.
+    fn note(team: u64, code: u64, region: Option<stream::Region>) {
         let over = Over::of(team);
-        over.at.store(at, Ordering::Relaxed);
-        over.check.store(at ^ team, Ordering::Release);
+        over.code.note(team, code);
+        let region = region.map_or(ptr::null(), ptr::from_ref);
+        over.region.note(team, region.expose_provenance() as u64);
     }
 
-    /// Notes the code that forks a team.
-    fn note_code(team: u64, code: u64) {
-        let [of, check] = &Over::of(team).code;
-        of.store(code, Ordering::Relaxed);
-        check.store(code ^ team, Ordering::Release);
-    }
-
-    /// The code that forked a team; 0 if that is not known any more.
-    fn code(team: u64) -> u64 {
-        let [of, check] = &Over::of(team).code;
-        let check = check.load(Ordering::Acquire);
-        let code = of.load(Ordering::Relaxed);
-        if check == code ^ team { code } else { 0 }
-    }
-
-    /// When a region was over, ticks, if that is known still.
-    fn find(team: u64) -> Option<u64> {
-        let over = Over::of(team);
-        let check = over.check.load(Ordering::Acquire);
-        let at = over.at.load(Ordering::Relaxed);
-        (check == at ^ team).then_some(at)
+    /// That path, if it is known still.
+    fn region(team: u64) -> Option<stream::Region> {
+        let address = Over::of(team).region.find(team)? as usize;
+        // SAFETY: 0, or the address of a path, which lives as long as the process.
+        unsafe { ptr::with_exposed_provenance::<Carried>(address).as_ref() }
     }
 }
 
 impl Done {
     /// Since when it waits for the end of the region, and when that was, ticks.
     fn times(&self, stream: &Stream, now: u64) -> (u64, u64) {
-        let over = Over::find(self.team.id).unwrap_or(self.ended);
+        let over = Over::of(self.team.id).at.find(self.team.id);
+        let over = over.unwrap_or(self.ended);
         let over = over.clamp(self.ended, now.max(self.ended));
         // It does not wait while it executes tasks.
         (stream.left().clamp(self.ended, over), over)
@@ -329,6 +344,9 @@ struct Region {
     id: u64,
     forker: *mut Thread,
     site: CallSite,
+    /// Its path, and where it lies in the forking thread's program.
+    path: Option<stream::Region>,
+    place: Place,
     /// When it was forked, ticks.
     forked: u64,
     /// The forking thread's part, and when that ended, ticks.
@@ -370,10 +388,15 @@ pub unsafe fn fork<T>(
         id: TEAMS.fetch_add(1, Ordering::Relaxed) + 1,
         forker: waiter.thread,
         site,
+        path: None,
+        place: Place::Call(site),
         forked: waiter.enter(|_, _| ()),
         team: Team::default(),
         ended: 0,
     };
+    if let Some((path, id)) = self::region(&waiter, false) {
+        (region.path, region.place) = (Some(path), Place::Path(id));
+    }
     let shared = &raw mut region;
     let result = run(member, shared.cast());
     // SAFETY: the region is on this stack, and all others have left it.
@@ -382,12 +405,23 @@ pub unsafe fn fork<T>(
     waiter.membership().met = 0;
     if region.team.size > 1 {
         let now = clock::now();
-        Over::note(region.id, now);
+        Over::of(region.id).at.note(region.id, now);
         let place = Place::Code(region.part.function as usize as u64);
         let what = region.team.meeting(number::omp_parallel_end, place, JOIN);
         waiter.record(&what, (region.ended, now));
     }
     result
+}
+
+/// The path of a region that the thread forks, by a call of the program, or of the runtime that it has called.
+fn region(waiter: &Waiter, is_of_runtime: bool) -> Option<(stream::Region, u32)> {
+    let mut call = Call::over(waiter.thread, waiter.site, 0, (0, 0));
+    if !call.claim() {
+        return None;
+    }
+    let path = guarded(|| call.stream().region(&waiter.site, is_of_runtime));
+    call.release();
+    path
 }
 
 /// Stands in for the function of a region.
@@ -419,7 +453,7 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
             function(data);
             return ends_unknown(site);
         };
-        arrive(&waiter, &team, function as usize as u64);
+        arrive(&waiter, &team, function as usize as u64, (*region).path);
         waiter.membership().function = function as usize as u64;
         function(data);
         waiter.membership().function = 0;
@@ -439,6 +473,7 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
 /// Stands in for the function of a region that is begun while recording is paused.
 unsafe extern "C-unwind" fn unknown(part: *mut c_void) {
     let site = laggard_callpath::call_site!();
+    begins_unknown(site);
     // SAFETY: function and data are on the stack of the thread that forked the team, which lasts until
     // all have left.
     unsafe {
@@ -446,6 +481,18 @@ unsafe extern "C-unwind" fn unknown(part: *mut c_void) {
         function(data);
     }
     ends_unknown(site);
+}
+
+/// The calling thread begins its part in a region that was begun while recording was paused. Who forked it is where it was.
+fn begins_unknown(site: CallSite) {
+    let waiter = Waiter::goes_on(site).filter(|waiter| waiter.membership().done.is_some());
+    if let Some(waiter) = waiter {
+        let mut call = Call::over(waiter.thread, waiter.site, 0, (0, 0));
+        if call.claim() {
+            call.stream().is_in(None);
+            call.release();
+        }
+    }
 }
 
 /// The calling thread has done its part in a region that was begun while recording was paused.
@@ -464,16 +511,17 @@ fn forker(region: &mut Region) {
     };
     waiter.membership().team = region.team;
     if region.team.size > 1 {
-        let place = Place::Call(region.site);
-        let what = region.team.meeting(number::omp_parallel, place, FORK);
+        let what = region
+            .team
+            .meeting(number::omp_parallel, region.place, FORK);
         waiter.record(&what, (region.forked, clock::now()));
     }
 }
 
-/// A thread of the runtime begins its part.
-fn arrive(waiter: &Waiter, team: &Team, function: u64) {
+/// A thread of the runtime begins its part in a region with this path.
+fn arrive(waiter: &Waiter, team: &Team, function: u64, region: Option<stream::Region>) {
     let now = clock::now();
-    let mut call = crate::call::Call::over(waiter.thread, waiter.site, 0, (now, now));
+    let mut call = Call::over(waiter.thread, waiter.site, 0, (now, now));
     if !call.claim() {
         return;
     }
@@ -485,7 +533,7 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
         call.thread().membership.current,
         call.thread().membership.tasks,
     ) = (0, 0);
-    crate::call::guarded(|| {
+    guarded(|| {
         let stream = call.stream();
         let done = done.map(|done| (done, done.times(stream, now)));
         let over = done.map_or(0, |(_, (_, over))| over);
@@ -497,6 +545,7 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64) {
             done.record(stream, times);
         }
         idles(stream, function, Some(team), (since, now));
+        stream.is_in(region);
     });
     call.release();
 }
@@ -547,8 +596,9 @@ pub fn forks(site: CallSite, code: u64) -> u64 {
         return UNKNOWN;
     }
     let id = TEAMS.fetch_add(1, Ordering::Relaxed) + 1;
-    Over::note_code(id, code.wrapping_sub(1));
     membership.forked = (id, waiter.enter(|_, _| ()));
+    let region = region(&waiter, true).map(|(region, _)| region);
+    Over::note(id, code.wrapping_sub(1), region);
     id
 }
 
@@ -557,7 +607,7 @@ pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
     let Some(waiter) = Waiter::goes_on(site).or_else(|| Waiter::begin(site)) else {
         return;
     };
-    let code = Over::code(id);
+    let code = Over::of(id).code.find(id).unwrap_or(0);
     let team = match id {
         UNKNOWN => Team::default(),
         _ => Team {
@@ -571,8 +621,9 @@ pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
     let membership = waiter.membership();
     let (forked, since) = membership.forked;
     if forked != id {
-        if id != 0 && id != UNKNOWN {
-            arrive(&waiter, &team, code);
+        match id {
+            0 | UNKNOWN => begins_unknown(site),
+            _ => arrive(&waiter, &team, code, Over::region(id)),
         }
         return;
     }
@@ -634,7 +685,7 @@ pub fn joins(site: CallSite, id: u64) {
     let ended = std::mem::take(&mut membership.met);
     if team.size > 1 && ended != 0 {
         let now = clock::now();
-        Over::note(id, now);
+        Over::of(id).at.note(id, now);
         let place = Place::Code(team.code);
         let what = team.meeting(number::omp_parallel_end, place, JOIN);
         waiter.record(&what, (ended, now));
@@ -707,14 +758,21 @@ mod tests {
     #[test]
     fn what_is_known_of_a_team_is_its_own() {
         let (one, other) = (5, 5 + OVER.len() as u64);
-        Over::note(one, 100);
-        Over::note_code(one, 7);
-        assert_eq!((Over::find(one), Over::code(one)), (Some(100), 7));
-        assert_eq!((Over::find(other), Over::code(other)), (None, 0));
-        Over::note(other, 200);
-        Over::note_code(other, 9);
-        assert_eq!((Over::find(one), Over::code(one)), (None, 0));
-        assert_eq!((Over::find(other), Over::code(other)), (Some(200), 9));
+        let path: stream::Region = Box::leak(Box::default());
+        let find = |team: u64| {
+            let over = Over::of(team);
+            (over.at.find(team), over.code.find(team))
+        };
+        let region = |team| Over::region(team).map(ptr::from_ref);
+        Over::note(one, 7, None);
+        Over::of(one).at.note(one, 100);
+        assert_eq!((find(one), region(one)), ((Some(100), Some(7)), None));
+        assert_eq!(find(other), (None, None));
+        Over::note(other, 9, Some(path));
+        Over::of(other).at.note(other, 200);
+        assert_eq!((find(one), region(one)), ((None, None), None));
+        assert_eq!(find(other), (Some(200), Some(9)));
+        assert_eq!(region(other), Some(ptr::from_ref(path)));
     }
 
     #[test]
