@@ -293,6 +293,8 @@ fn create() -> Option<*mut Thread> {
         let place = settings.directory.display();
         return give_up(format_args!("{place}: {error}"));
     }
+    // SAFETY: as above.
+    unsafe { (*thread).stream.as_mut() }.map(threads::tell);
     let mut threads = threads();
     threads.all.push(thread);
     if let Some(key) = threads.key {

@@ -447,6 +447,35 @@ fn a_barrier_is_one_finding_for_its_team() {
     }
 }
 
+/// Who lets a thread go on is behind what others wait for that thread, though neither is known before it ends. Who waits for
+/// work that never comes stays unknown.
+#[test]
+fn threads_that_are_known_in_the_end_tell_whom_they_waited_for() {
+    let source = "threads/handed_on.cpp";
+    let line = |name: &str| mark(source, name);
+    let (signal, promise) = (line("signal"), line("promise"));
+    until_right("handed on", |_| {
+        let run = Run::of("handed_on.cpp", 1, "1");
+        run.loses("wait_on_signal", ROUNDS * (DELAY + 0.020))?;
+        run.loses("wait_for_thread", ROUNDS * (DELAY + 0.025))?;
+        for (wait, let_go_on) in [("wait", signal), ("future", promise)] {
+            let mut found = run.report["bottlenecks"].as_array().into_iter().flatten();
+            let found = found.find(|found| found["location"]["line"] == line(wait));
+            let found = found.unwrap_or(&Value::Null);
+            check(found["thread_set"] == "2,4,6,8,10", found)?;
+            let mut causes = found["causes"].as_array().into_iter().flatten();
+            let is_due = |cause: &Value| cause["location"]["line"] == let_go_on;
+            check(causes.all(is_due), found)?;
+        }
+        // For the other thread, and for the first one, which waits for that.
+        let producers = "3,5,7,9,11";
+        run.starts(producers, (0, signal), 2.0 * ROUNDS * DELAY)?;
+        run.starts(producers, (signal, promise), 2.0 * ROUNDS * 0.020)?;
+        let locations = &run.report["run"]["locations"];
+        check(*locations == 1 + 2 * ROUNDS as u64, locations)
+    });
+}
+
 /// C11's calls have their own names.
 #[test]
 fn threads_of_c11_are_seen() {

@@ -47,7 +47,7 @@ use samples::Samples;
 use so_far::SoFar;
 use steered::Steered;
 use stretches::Stretches;
-pub use stretches::delay_ns;
+pub use stretches::{Used, delay_ns};
 
 /// Settings that the files of all locations share.
 #[derive(Clone, Debug)]

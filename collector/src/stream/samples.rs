@@ -6,7 +6,7 @@ use laggard_trace::{Extension, MOMENT, Record};
 use super::Stream;
 use crate::log;
 use crate::sampling::{News, Sampler, Wanted};
-use crate::threads;
+use crate::threads::{self, Kept};
 
 /// The samples of a location.
 #[derive(Default)]
@@ -31,11 +31,12 @@ struct Taken {
 }
 
 impl Taken {
-    fn add(&mut self, path: u32, ticks: u64) {
+    fn add(&mut self, (path, time): (u32, u64), ticks: u64) {
         match self.sums.iter_mut().find(|(known, _)| *known == path) {
             Some((_, sum)) => *sum = sum.saturating_add(ticks),
             None => self.sums.push((path, ticks)),
         }
+        self.moments.push((path, time));
     }
 
     fn append(&mut self, other: &mut Taken) {
@@ -99,14 +100,20 @@ impl Stream {
 
     /// Takes the samples of the stretch that ends now and began at `since`.
     pub(super) fn take_samples(&mut self, since: u64) {
+        let samples = self.unwind_samples(since);
+        self.add_pending(&samples);
+    }
+
+    /// Each sample since then: call path, time, and ticks that it stands for.
+    fn unwind_samples(&mut self, since: u64) -> Vec<((u32, u64), u64)> {
+        let mut taken = Vec::new();
         let Some(Samples {
             sampler: Some(sampler),
-            pending,
             nowhere,
             ..
         }) = self.samples.as_deref_mut()
         else {
-            return;
+            return taken;
         };
         let (tracer, depth) = (&mut self.tracer, self.depth.max(1));
         let (teams, around) = (&mut self.teams, self.around);
@@ -114,15 +121,37 @@ impl Stream {
             let path = tracer.capture_moment(&sample.moment(), depth);
             *nowhere += u64::from(path.0 == 0);
             let path = teams.path_around(tracer, (path, around), depth);
-            pending.add(path.0, ticks);
-            pending.moments.push((path.0, sample.time));
+            taken.push(((path.0, sample.time), ticks));
         });
-        if !pending.sums.is_empty() {
-            self.stretches.pending = 1;
-        }
         if tracer.has_new() {
             self.define_paths();
         }
+        taken
+    }
+
+    /// These are of the stretch that the next record ends.
+    fn add_pending(&mut self, samples: &[((u32, u64), u64)]) {
+        if let Some(of) = self.samples.as_mut().filter(|_| !samples.is_empty()) {
+            let add = |(sample, ticks): &_| of.pending.add(*sample, *ticks);
+            samples.iter().for_each(add);
+            self.stretches.pending = 1;
+        }
+    }
+
+    /// Records what the thread did before it was a location, in order of time.
+    pub fn tell_early(&mut self, calls: &[Kept]) {
+        let samples = self.unwind_samples(self.stretches.left());
+        let mut samples = &samples[..];
+        for call in calls {
+            let (enter, leave) = call.times;
+            let before = samples.partition_point(|((_, time), _)| *time < enter);
+            self.add_pending(&samples[..before]);
+            samples = &samples[before..];
+            self.stretches.was_in(call.times, call.used);
+            let (raw, key) = call.raw(self);
+            self.record_keyed(&raw, key, (enter, leave));
+        }
+        self.add_pending(samples);
     }
 
     /// A call with these times returned that took long: its samples are of no stretch.

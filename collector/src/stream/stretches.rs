@@ -29,7 +29,7 @@ const TRIES: usize = 16;
 
 /// Use of the processor by a thread so far.
 #[derive(Clone, Copy, Default)]
-struct Used {
+pub struct Used {
     /// Time on the processor, ns.
     processor: u64,
     /// Part of it in the kernel, ns.
@@ -44,7 +44,7 @@ struct Used {
 
 impl Used {
     /// The use by the calling thread; what cannot be known is 0.
-    fn now() -> Used {
+    pub fn now() -> Used {
         // SAFETY: all zero is a value of this struct of integers.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: `usage` is valid for writing. It stays as it is where this fails.
@@ -403,6 +403,24 @@ impl Stretches {
     /// When the stretch began.
     pub fn left(&self) -> u64 {
         self.left
+    }
+
+    /// Before it was a location, the thread was in a call between these times, and had `used` the processor so much in the
+    /// end: nearly all of it before the call.
+    pub fn was_in(&mut self, (enter, leave): (u64, u64), mut used: Used) {
+        let (before, since) = (self.used, self.left);
+        self.off += off(&before, &used, leave.saturating_sub(since));
+        self.used = used;
+        (self.read, self.left) = (leave, leave);
+        if self.tells {
+            // Who waits leaves the processor once by itself.
+            used.left = used.left.saturating_sub(1).max(before.left);
+            let beside = beside(&before, &used, enter.saturating_sub(since), 0);
+            if beside != Beside::default() {
+                self.beside.add(&beside);
+                self.pending = 1;
+            }
+        }
     }
 
     /// What no record tells yet of stretches.

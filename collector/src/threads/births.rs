@@ -4,7 +4,8 @@
 //! are noted, and its sampler begins, if there are samples, which its location takes over. A thread that never
 //! became a location does so when it ends, if another one waits for that for a good
 //! part of its life. Of less, nobody knows which of the two waited for the other: threads may look at a variable
-//! until they are told to end. So one that computed becomes a location, too, for whose end nobody waits.
+//! until they are told to end. So one that computed becomes a location, too, for whose end nobody waits, and so does one
+//! that let others go on.
 //!
 //! *Constraints.* The program's function gets the stack as if it had been called by the system: no frame
 //! stays on it.
@@ -19,6 +20,7 @@ use std::time::Duration;
 use laggard_callpath::{CallSite, Carried};
 
 use super::admission::{has_more_room, waiter};
+use super::early::Early;
 use super::left_out::{is_left_out, is_own};
 use super::{Place, WANTED, is_recorded, locks, team};
 use crate::call::Call;
@@ -104,16 +106,25 @@ fn has_computed(born: u64) -> bool {
 
 /// How a thread begins, and what it is to do.
 #[repr(C)]
-struct Begin {
+pub(super) struct Begin {
     function: Start,
     argument: *mut c_void,
     /// Ticks.
-    born: u64,
+    pub born: u64,
     /// As a location, which the collector's own threads never are.
     number: Option<u32>,
     /// Where it is made, and by which location.
     origin: Origin,
     creator: Option<u32>,
+    /// What it did until it became a location.
+    pub early: Early,
+}
+
+impl Begin {
+    /// Whether what the thread does before it is a location is kept: it is one of the program's.
+    pub fn may_be_kept(&self) -> bool {
+        !matches!(self.origin, Origin::Unknown)
+    }
 }
 
 /// Where a thread is made.
@@ -207,9 +218,9 @@ pub(super) fn born() -> Option<u64> {
 }
 
 /// How the calling thread began.
-fn begin<'a>() -> Option<&'a Begin> {
+pub(super) fn begin<'a>() -> Option<&'a mut Begin> {
     // SAFETY: a valid key; what belongs to it is the thread's own, until it ends.
-    unsafe { libc::pthread_getspecific(key()?).cast::<Begin>().as_ref() }
+    unsafe { libc::pthread_getspecific(key()?).cast::<Begin>().as_mut() }
 }
 
 /// Samplers of threads that are no locations yet, by thread.
@@ -333,6 +344,7 @@ macro_rules! creates {
                         number: (!is_own(site.ra)).then(thread::next_number),
                         origin,
                         creator: thread::own_number(),
+                        early: Early::default(),
                     }));
                     // SAFETY: as above, with a function and an argument in place of the caller's that lead to these.
                     let failed = unsafe { NEXT.get(absent)($($p,)* starts, begin.cast()) };
@@ -387,7 +399,7 @@ extern "C" fn note(begin: *mut Begin) -> Goal {
             function: (*begin).function,
             argument: (*begin).argument,
         };
-        (goal, !matches!((*begin).origin, Origin::Unknown))
+        (goal, (*begin).may_be_kept())
     };
     let is_kept = key().is_some_and(|key| {
         // SAFETY: a valid key, and what belongs to it.
@@ -406,7 +418,7 @@ extern "C" fn note(begin: *mut Begin) -> Goal {
 unsafe extern "C" fn ends(begin: *mut c_void) {
     let site = laggard_callpath::call_site!();
     // SAFETY: `note` keeps it for this thread alone.
-    let begin: Box<Begin> = unsafe { Box::from_raw(begin.cast()) };
+    let mut begin: Box<Begin> = unsafe { Box::from_raw(begin.cast()) };
     // A child of the process leaves all as it is: others may have had the lock.
     if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 {
         return;
@@ -416,11 +428,14 @@ unsafe extern "C" fn ends(begin: *mut c_void) {
     // SAFETY: takes no arguments.
     let own = unsafe { libc::pthread_self() };
     let is_awaited = is_waited_for(own, begin.born);
-    let is_noticed =
-        || is_recorded() && (is_awaited || is_join_known(begin.born) && has_computed(begin.born));
+    let has_worked = || {
+        let has_computed = || is_join_known(begin.born) && has_computed(begin.born);
+        begin.early.has_let_go() || has_computed()
+    };
+    let is_noticed = || is_recorded() && (is_awaited || has_worked());
     if let Some(key) = key().filter(|_| !is_known && is_noticed()) {
         // SAFETY: a valid key, without a value again in the end.
-        unsafe { libc::pthread_setspecific(key, (&raw const *begin).cast()) };
+        unsafe { libc::pthread_setspecific(key, (&raw mut *begin).cast()) };
         locks::becomes_location(site, is_awaited);
         // SAFETY: as above.
         unsafe { libc::pthread_setspecific(key, ptr::null()) };

@@ -8,6 +8,7 @@
 //! A lock that is taken between the look and the call is awaited without a record.
 
 use std::ffi::{c_int, c_void};
+use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use laggard_callpath::CallSite;
@@ -15,7 +16,7 @@ use laggard_trace::calls::number;
 
 use super::admission::{is_beyond, waiter};
 use super::left_out::is_left_out;
-use super::{MISSED, Place, Waiter, What, is_paused, is_recorded, ompt};
+use super::{MISSED, Place, Waiter, What, early, is_paused, is_recorded, ompt};
 use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::next::{Next, Target};
@@ -84,8 +85,12 @@ impl Counts {
     }
 }
 
-/// How many threads wait for a lock.
+/// How many threads wait for a lock: locations, and in the high half others, for what makes them none.
 static AWAITED: Counts = Counts::new();
+/// One of the latter.
+const EARLY: u32 = 1 << 16;
+/// How many locations wait.
+static WAITING: AtomicU32 = AtomicU32::new(0);
 /// How many hold a critical section, or a lock of a runtime that tells of itself.
 static HELD: Counts = Counts::new();
 
@@ -101,6 +106,7 @@ pub fn becomes_location(site: CallSite, is_awaited: bool) {
 /// A wait for another thread.
 #[derive(Clone, Copy)]
 pub struct Wait {
+    /// Without a thread if that is no location.
     waiter: Waiter,
     what: What,
     enter: u64,
@@ -124,6 +130,15 @@ impl Wait {
             if waiter.is_none() && become_location && is_beyond() {
                 MISSED.waits.fetch_add(1, Ordering::Relaxed);
             }
+            if waiter.is_none() && !become_location && early::is_kept() {
+                AWAITED.of(key).fetch_add(EARLY, Ordering::Relaxed);
+                let thread = ptr::null_mut();
+                return Some(Wait {
+                    waiter: Waiter { thread, site },
+                    what: what(place, number, key),
+                    enter: clock::now(),
+                });
+            }
             let waiter = waiter?;
             let mut call = Call::over(waiter.thread, site, number, (0, 0));
             if !call.claim() {
@@ -138,6 +153,7 @@ impl Wait {
             call.thread().membership.wait = Some(wait);
             call.release();
             awaits(key);
+            WAITING.fetch_add(1, Ordering::Relaxed);
             Some(wait)
         });
         wait.flatten()
@@ -145,8 +161,14 @@ impl Wait {
 
     /// The wait is over.
     pub fn end(&self, parameter: u64) {
+        let (What { number, key, .. }, site) = (self.what, self.waiter.site);
+        if self.waiter.thread.is_null() {
+            AWAITED.of(key).fetch_sub(EARLY, Ordering::Relaxed);
+            kept(|| early::keep(site, (number, key, parameter), self.enter));
+            return;
+        }
         let leave = clock::now();
-        awaits_no_more(self.what.key);
+        awaits_no_more(key);
         self.write(parameter, leave);
     }
 
@@ -163,6 +185,7 @@ impl Wait {
     }
 
     fn write(&self, parameter: u64, leave: u64) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
         self.waiter.membership().wait = None;
         let what = What {
             parameter,
@@ -209,9 +232,20 @@ pub fn awaits_no_more(key: u64) {
     AWAITED.of(key).fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Whether somebody waits for a lock.
+/// Whether a location waits for a lock.
 #[inline(always)]
 pub fn is_awaited(key: u64) -> bool {
+    AWAITED.of(key).load(Ordering::Relaxed) % EARLY != 0
+}
+
+/// Whether any location waits.
+pub fn is_any_waiting() -> bool {
+    WAITING.load(Ordering::Relaxed) != 0
+}
+
+/// Whether any thread waits for a signal that may become a location.
+#[inline(always)]
+pub fn is_awaited_by_any(key: u64) -> bool {
     AWAITED.of(key).load(Ordering::Relaxed) != 0
 }
 
@@ -219,15 +253,29 @@ pub fn is_awaited(key: u64) -> bool {
 /// for this.
 #[cold]
 pub fn gave_back(site: CallSite, place: Place, number: u16, key: u64, enter: u64) {
+    lets_go(site, place, (number, key), (enter, true));
+}
+
+/// The same of a signal. If only threads wait for it that are no locations, the calling one stays none, and it matters only
+/// while a location waits.
+pub fn lets_go(
+    site: CallSite,
+    place: Place,
+    (number, key): (u16, u64),
+    (enter, become_location): (u64, bool),
+) {
     let leave = clock::now();
-    let Some(place) = told(site, place) else {
+    let is_wanted = become_location || is_any_waiting();
+    let Some(place) = told(site, place).filter(|_| is_wanted) else {
         return;
     };
-    kept(|| {
-        if let Some(waiter) = waiter(site, true) {
+    kept(|| match waiter(site, become_location) {
+        Some(waiter) => {
             waiter.enter(|_, _| ());
             waiter.note(&what(place, number, key), (enter, leave));
         }
+        None if !become_location && early::is_kept() => early::keep(site, (number, key, 0), enter),
+        None => {}
     });
 }
 
@@ -584,6 +632,7 @@ pub fn had(key: u64) {
     // SAFETY: as above.
     let wait = unsafe { &mut (*thread).membership.wait };
     if wait.take_if(|wait| wait.what.key == key).is_some() {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
         awaits_no_more(key);
     }
 }

@@ -12,6 +12,7 @@
 
 mod admission;
 mod births;
+mod early;
 mod gomp;
 mod left_out;
 mod locks;
@@ -32,6 +33,7 @@ use crate::signature::Raw;
 use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
 pub use births::{birth, ends_samples, number, sampler};
+pub use early::{Kept, tell};
 pub use team::{Membership, ends};
 
 /// Runs when this library is loaded.

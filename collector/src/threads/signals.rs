@@ -3,7 +3,7 @@
 //!
 //! A wait is a record, and noted as *awaited* meanwhile, as for locks. Who lets a thread go on gets a
 //! record then. Waits for signals alone make no thread a location: many programs and libraries have
-//! threads that wait for work most of the time.
+//! threads that wait for work most of the time. What lasts is kept of them, see [`early`](super::early).
 //!
 //! *Constraints.* These calls are cancellation points: what is noted of a wait may stay, which costs
 //! some records.
@@ -93,7 +93,7 @@ macro_rules! signals {
 
                 #[unsafe(no_mangle)]
                 unsafe extern "C-unwind" fn $name(object: *mut c_void) -> c_int {
-                    if is_recorded() && locks::is_awaited(object.addr() as u64) {
+                    if is_recorded() && locks::is_awaited_by_any(object.addr() as u64) {
                         // SAFETY: the caller's argument.
                         return unsafe { recorded(object) };
                     }
@@ -105,16 +105,11 @@ macro_rules! signals {
                 #[inline(never)]
                 unsafe extern "C-unwind" fn recorded(object: *mut c_void) -> c_int {
                     let site = laggard_callpath::call_site!();
-                    let enter = clock::now();
+                    let key = object.addr() as u64;
+                    let since = (clock::now(), locks::is_awaited(key));
                     // SAFETY: as above.
                     let result = unsafe { NEXT.get(absent!(object: *mut c_void))(object) };
-                    locks::gave_back(
-                        site,
-                        Place::here(site),
-                        number::$number,
-                        object.addr() as u64,
-                        enter,
-                    );
+                    locks::lets_go(site, Place::here(site), (number::$number, key), since);
                     result
                 }
                 &NEXT.target
@@ -259,7 +254,7 @@ mod futex {
                     if WAIT.contains(&of) {
                         return call(waits, arguments);
                     }
-                    if WAKE.contains(&of) && locks::is_awaited(word as u64) {
+                    if WAKE.contains(&of) && locks::is_awaited_by_any(word as u64) {
                         return call(wakes, arguments);
                     }
                 }
@@ -287,11 +282,11 @@ mod futex {
         #[inline(never)]
         fn wakes(arguments) {
             let site = laggard_callpath::call_site!();
-            let enter = clock::now();
+            let word = arguments[1] as u64;
+            let since = (clock::now(), locks::is_awaited(word));
             // SAFETY: as above.
             let result = unsafe { call(NEXT.get(absent), arguments) };
-            let (place, word) = (Place::here(site), arguments[1] as u64);
-            locks::gave_back(site, place, number::futex_wake, word, enter);
+            locks::lets_go(site, Place::here(site), (number::futex_wake, word), since);
             result
         }
     }
@@ -304,7 +299,7 @@ pub fn ends(stream: &mut Stream, membership: &Membership) {
         // SAFETY: takes no arguments.
         false => unsafe { libc::pthread_self() },
     };
-    if membership.ends_alone || locks::is_awaited(key) {
+    if membership.ends_alone || locks::is_awaited_by_any(key) {
         let what = What {
             number: number::pthread_exit,
             place: membership.origin.place(stream),
