@@ -118,7 +118,12 @@ impl Stream {
         let (tracer, depth) = (&mut self.tracer, self.depth.max(1));
         let (teams, around) = (&mut self.teams, self.around);
         self.stretches.news = sampler.take(since, |sample, ticks| {
-            let path = tracer.capture_moment(&sample.moment(), depth);
+            let moment = sample.moment();
+            // The program did not compute there.
+            if threads::is_own(moment.pc) {
+                return;
+            }
+            let path = tracer.capture_moment(&moment, depth);
             *nowhere += u64::from(path.0 == 0);
             let path = teams.path_around(tracer, (path, around), depth);
             taken.push(((path.0, sample.time), ticks));

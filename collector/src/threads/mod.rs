@@ -34,6 +34,7 @@ use crate::stream::Stream;
 use crate::thread::{STATE, Thread, UNRECORDED, adopt, slot, state};
 pub use births::{birth, ends_samples, number, sampler};
 pub use early::{Kept, tell};
+pub use left_out::is_own;
 pub use team::{Membership, ends};
 
 /// Runs when this library is loaded.
