@@ -447,22 +447,6 @@ fn root_causes_say_what_the_late_ones_did_more() {
     assert!(text.contains("Because: computed 3.0x as long"), "{text}");
 }
 
-/// A run that takes samples, 1000 a second by `perf`.
-fn takes_samples(run: &mut [Calls]) {
-    let texts = [
-        (90, "sample_hz"),
-        (91, "1000"),
-        (92, "sampled_by"),
-        (93, "perf"),
-    ];
-    for (id, text) in texts {
-        let bytes = text.as_bytes().to_vec();
-        run[0].define(Definition::String { id, bytes });
-    }
-    run[0].define(Definition::Property { key: 90, value: 91 });
-    run[0].define(Definition::Property { key: 92, value: 93 });
-}
-
 /// Both ranks are sampled 20 times in 20 ms, and rank 0 as often as that in some functions while it computes so much
 /// longer, ms. What its root cause says.
 fn sampled(longer: u64, functions: &[u32], is_sampled: bool) -> String {

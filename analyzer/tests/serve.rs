@@ -3,6 +3,7 @@
 mod looks;
 mod metrics;
 mod regions;
+mod sampled;
 mod views;
 
 use std::fs;
@@ -797,6 +798,7 @@ fn odd_questions_are_answered_or_refused() {
         json!({"ask": "alike", "metric": "waiting", "width": wide, "height": wide}),
         json!({"ask": "alike", "metric": "bytes", "width": wide, "height": 1}),
         json!({"ask": "course", "metric": "bytes", "width": wide}),
+        json!({"ask": "sampled", "apart": wide, "width": wide}),
         json!({"ask": "line", "width": wide}),
         json!({"ask": "line", "width": wide, "until_s": 0.02}),
         json!({"ask": "selection"}),

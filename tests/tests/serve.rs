@@ -1,5 +1,6 @@
 //! `laggard serve`, as a browser sees it. Pictures stay below `target/tmp/serve`.
 
+mod curves;
 mod keys;
 mod programs;
 

@@ -135,6 +135,25 @@ impl Calls {
         self.lines.insert(number, id);
     }
 
+    /// Lets a line be in a function of its own.
+    pub fn in_function(&mut self, line: u32, name: &str) {
+        let id = self.lines.len() as u32 + 1;
+        let function = 1000 + id;
+        let frame = Frame::Source {
+            file: 1,
+            function,
+            line,
+        };
+        let name = Definition::String {
+            id: function,
+            bytes: name.as_bytes().to_vec(),
+        };
+        let frames = vec![frame];
+        let writer = self.writer.as_mut().unwrap();
+        writer.define(&[name, Definition::CallPath { id, frames }]);
+        self.lines.insert(line, id);
+    }
+
     /// The id of a signature at a line.
     pub fn signature(&mut self, line: u32, mut signature: Signature) -> u32 {
         signature.call_path = self.path(line);
@@ -627,4 +646,20 @@ pub fn total(report: &Report, pattern: &str) -> i64 {
         .metrics
         .get(pattern)
         .map_or(0, |metric| (metric.total_s * 1e9).round() as i64)
+}
+
+/// A run that takes samples, 1000 a second by `perf`.
+pub fn takes_samples(run: &mut [Calls]) {
+    let texts = [
+        (90, "sample_hz"),
+        (91, "1000"),
+        (92, "sampled_by"),
+        (93, "perf"),
+    ];
+    for (id, text) in texts {
+        let bytes = text.as_bytes().to_vec();
+        run[0].define(Definition::String { id, bytes });
+    }
+    run[0].define(Definition::Property { key: 90, value: 91 });
+    run[0].define(Definition::Property { key: 92, value: 93 });
 }

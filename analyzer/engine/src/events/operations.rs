@@ -293,6 +293,12 @@ impl Events {
         (!counted.is_empty()).then_some((counted, time))
     }
 
+    /// Whether samples were taken of a location, at least at times.
+    pub fn is_sampled(&self, location: usize) -> bool {
+        let definitions = &self.opened.locations[location].definitions;
+        definitions.sample_period().is_some()
+    }
+
     /// Names of the counters of a location, in the order of their numbers.
     pub fn counters(&self, location: usize) -> Vec<String> {
         self.opened.locations[location]

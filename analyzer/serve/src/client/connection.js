@@ -1,7 +1,7 @@
 // The conversation with laggard: questions with numbers, answers by number.
 
 /** Questions that views ask again whenever anything else changes. */
-const AGAIN = ["alike", "changes", "course", "heat", "line", "selection"];
+const AGAIN = ["alike", "changes", "course", "heat", "line", "sampled", "selection"];
 const ENDED = "laggard has ended: start laggard serve again, and open its new address";
 const open = new Map();
 /** The last of each of these, and what came. */

@@ -2,6 +2,7 @@
 
 import { ask } from "./connection.js";
 import { onCanvas } from "./pen.js";
+import { curves, legend, stack, sums } from "./sampled.js";
 import { nameOf, run, state } from "./state.js";
 import { amount, colourOf, moment, ticks } from "./units.js";
 
@@ -16,7 +17,7 @@ let shown = null;
 /** Asks for the course of what is looked at. */
 export async function show() {
   select.value = state.curve;
-  const answer = await ask({
+  const answer = state.curve === "samples" ? await ofSamples() : await ask({
     ask: "course",
     from_s: state.from,
     until_s: state.until,
@@ -27,6 +28,7 @@ export async function show() {
   });
   if (answer === null) return;
   shown = answer;
+  legend("course-functions", shown.row ? shown : null);
   const most = Math.max(...shown.rates, 0);
   const count = state.last - state.first + 1;
   const of = shown.unit === "s"
@@ -37,6 +39,23 @@ export async function show() {
     shown.partly_counted === 0 ? of : `${of}. Of ${shown.partly_counted} threads ${doubt}`;
   canvas.dataset.total = String(shown.total);
   draw();
+}
+
+/** The course of samples, with curves of its own by function. */
+async function ofSamples() {
+  const answer = await curves();
+  if (answer === null) return null;
+  const [row] = answer.rows;
+  const counts = sums(row);
+  const second = counts.length / (answer.until_s - answer.from_s);
+  return {
+    ...answer,
+    row,
+    metric: "samples",
+    unit: "",
+    rates: counts.map((count) => count * second),
+    total: counts.reduce((sum, count) => sum + count, 0),
+  };
 }
 
 /** Draws it again, in the colours of now. */
@@ -51,7 +70,10 @@ function paint(pen, wide, tall) {
   const step = (wide - LEFT) / rates.length;
   const bottom = tall - BOTTOM;
   pen.fillStyle = style.getPropertyValue(`--${colourOf(shown, run)}`);
-  rates.forEach((rate, part) => {
+  if (shown.row && most > 0) {
+    const second = rates.length / (until_s - from_s);
+    stack(pen, shown.row, { step, bottom, high: bottom - TOP, most: most / second, style });
+  } else rates.forEach((rate, part) => {
     const high = most > 0 ? (rate / most) * (bottom - TOP) : 0;
     if (high > 0) pen.fillRect(LEFT + part * step, bottom - high, step + 0.5, high);
   });

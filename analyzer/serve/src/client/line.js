@@ -6,6 +6,7 @@ import { byKeys, within } from "./cursor.js";
 import { drawMessages, messages } from "./messages.js";
 import { drawPath, path } from "./path.js";
 import { onCanvas } from "./pen.js";
+import { curves, isSampled, legend, stack, sums } from "./sampled.js";
 import { change, pan, run, state, zoom } from "./state.js";
 import { cut, duration, moment, ticks, who } from "./units.js";
 
@@ -21,7 +22,10 @@ const STEPS = 50;
 /** Ranks that are shown at a time. */
 export const LANES = 16;
 const canvas = document.getElementById("line");
+const box = document.getElementById("sampled");
 let shown = null;
+/** Curves of samples, if they are wanted. */
+let functions = null;
 let asked = 0;
 let grip = null;
 /** What keys move: a location, a moment, and the number of a call there. */
@@ -39,7 +43,10 @@ export async function show() {
   asked += 1;
   const mine = asked;
   const over = path.show(question, draw);
-  const answer = await ask({ ...question, ask: "line" });
+  box.checked = state.sampled !== "";
+  box.closest("label").hidden = !isSampled();
+  const [answer, found] = await Promise.all([ask({ ...question, ask: "line" }), box.checked ? curves() : null]);
+  if (mine === asked) functions = found;
   if (answer !== null) take(answer);
   await over;
   if (mine !== asked) return;
@@ -63,7 +70,7 @@ function take(answer) {
   document.getElementById("line-note").textContent = [
     cut(answer.lanes.length, chosen, "chosen rows", "Keys Up and Down lead to the others."),
     cut(told, inSight, "waits, the longest", "Zoom in to see others."),
-    answer.lanes.some(({ samples }) => samples === null) ? "There are too many samples to be shown: zoom in." : "",
+    answer.lanes.some((lane) => lane.samples === null && curveOf(lane) === null) ? "There are too many samples to be shown one by one: zoom in." : "",
   ].filter((text) => text !== "").join(" ");
   draw();
 }
@@ -71,6 +78,9 @@ function take(answer) {
 /** Draws the time line again, in the colours of now. */
 export function draw() {
   if (shown === null) return;
+  const drawn = shown.lanes.map(curveOf).filter((row) => row !== null);
+  legend("line-functions", drawn.length > 0 ? functions : null);
+  canvas.dataset.curves = String(drawn.flatMap(sums).reduce((sum, count) => sum + count, 0));
   document.getElementById("line-at").textContent = isByKey() && shown.lanes.length > 0 ? tellPlace() : "";
   onCanvas(canvas, shown.lanes.length * LANE + BOTTOM, paint);
 }
@@ -81,16 +91,19 @@ function paint(pen, wide, tall) {
   pen.textBaseline = "middle";
   const length = shown.until_s - shown.from_s;
   const x = (ns) => LEFT + (Math.min(length, Math.max(0, ns / 1e9)) / length) * (wide - LEFT);
+  const most = Math.max(...shown.lanes.flatMap((lane) => sums(curveOf(lane) ?? [[0]])));
   shown.lanes.forEach((lane, at) => {
     const top = at * LANE;
     pen.fillStyle = style.color;
     pen.textAlign = "right";
     pen.fillText(lane.thread ? `${lane.rank}.${lane.thread}` : `rank ${lane.rank}`, LEFT - 8, top + LANE / 2, LEFT - 10);
+    const curve = curveOf(lane);
+    if (curve !== null) stack(pen, curve, { step: (wide - LEFT) / curve[0].length, bottom: top + LANE - 4, high: LANE - 6, most, style });
     if (lane.calls) {
-      drawCalls(pen, lane, top, x, colours);
+      drawCalls(pen, lane, top, x, colours, curve === null);
       drawSamples(pen, lane, top, x);
     }
-    else drawParts(pen, lane, top, wide, colours);
+    else if (curve === null) drawParts(pen, lane, top, wide, colours);
     pen.fillStyle = colours[4];
     for (const [since, , , , , , , lasted] of lane.waits) {
       pen.fillRect(x(since), top + LANE - 9, Math.max(1, x(since + lasted) - x(since)), 4);
@@ -111,11 +124,28 @@ function paint(pen, wide, tall) {
   }
 }
 
-function drawCalls(pen, lane, top, x, colours) {
+/** The curves of a lane that has no marks of single samples; null if there are none, or no sample in them. */
+function curveOf(lane) {
+  if (functions?.from_s !== shown.from_s || functions.until_s !== shown.until_s || (lane.calls && lane.samples)) return null;
+  const row = functions.rows[1 + functions.locations.indexOf(lane.location)];
+  return functions.locations.includes(lane.location) && row.some((counts) => counts.some((count) => count > 0)) ? row : null;
+}
+
+/** In which function a lane was most often at a moment, s, if its curves tell. */
+function mostly(lane, at) {
+  const row = curveOf(lane);
+  if (row === null) return "";
+  const part = Math.floor(((at - shown.from_s) / (shown.until_s - shown.from_s)) * row[0].length);
+  const counts = row.map((curve) => curve[part] ?? 0);
+  const most = Math.max(...counts);
+  return most === 0 ? "" : `, most samples in ${functions.functions[counts.indexOf(most)]?.name ?? "other functions"}`;
+}
+
+function drawCalls(pen, lane, top, x, colours, hasGround) {
   pen.textAlign = "left";
   pen.fillStyle = colours[0];
   pen.globalAlpha = 0.35;
-  pen.fillRect(x(0), top + 8, x(Infinity) - x(0), 6);
+  if (hasGround) pen.fillRect(x(0), top + 8, x(Infinity) - x(0), 6);
   pen.globalAlpha = 1;
   for (const [number, enter, lasted, kind, name] of lane.calls) {
     const [begin, end] = [x(enter), x(enter + lasted)];
@@ -258,7 +288,7 @@ function tellPlace() {
   const { lane, call } = place();
   const name = who(lane.rank, lane.thread);
   return call === null
-    ? `${name} at ${moment(cursor.at, shown.until_s - shown.from_s)}. Enter zooms in.`
+    ? `${name} at ${moment(cursor.at, shown.until_s - shown.from_s)}${mostly(lane, cursor.at)}. Enter zooms in.`
     : `${name}: ${tellCall(call)}. Enter opens it.`;
 }
 
@@ -270,8 +300,8 @@ function found(event) {
   const ns = (position) => ((position - LEFT) / (canvas.clientWidth - LEFT)) * length * 1e9;
   const [least, most] = [ns(event.offsetX - 1), ns(event.offsetX + 1)];
   const call = lane.calls?.find(([, enter, lasted]) => enter <= most && enter + lasted >= least);
-  const sample = lane.samples.find(([time]) => time >= least && time <= most);
-  return { lane, call, sample };
+  const sample = lane.samples?.find(([time]) => time >= least && time <= most);
+  return { lane, call, sample, at: shown.from_s + ns(event.offsetX) / 1e9 };
 }
 
 canvas.addEventListener("pointerdown", (event) => {
@@ -288,9 +318,9 @@ canvas.addEventListener("pointermove", (event) => {
     change({ from: grip.from - by, until: grip.until - by });
     return;
   }
-  const { lane, call, sample } = found(event);
+  const { lane, call, sample, at } = found(event);
   canvas.title = "";
-  if (lane) canvas.title = `${who(lane.rank, lane.thread)}${sample ? ` in ${shown.texts[sample[1]]}` : ""}`;
+  if (lane) canvas.title = `${who(lane.rank, lane.thread)}${sample ? ` in ${shown.texts[sample[1]]}` : mostly(lane, at)}`;
   if (call) canvas.title = tellCall(call);
 });
 
@@ -308,6 +338,8 @@ canvas.addEventListener("wheel", (event) => {
   if (event.shiftKey) pan(Math.sign(event.deltaY + event.deltaX) * 0.15);
   else zoom(event.deltaY < 0 ? 0.7 : 1 / 0.7, state.from + part * (state.until - state.from));
 }, { passive: false });
+
+box.addEventListener("change", () => change({ sampled: box.checked ? "1" : "" }));
 
 /** Keys go on from what a location did at a moment. */
 export function aim(location, at) {

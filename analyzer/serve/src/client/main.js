@@ -6,6 +6,7 @@ import * as heat from "./heat.js";
 import * as line from "./line.js";
 import { follow, learn, sizeOf } from "./live.js";
 import * as matrix from "./matrix.js";
+import { isSampled } from "./sampled.js";
 import { addButtons } from "./save.js";
 import { SWITCHES, change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
 import { showCall, showChanges, showFound, showSelection } from "./tables.js";
@@ -47,6 +48,7 @@ const keys = {
   PageDown: () => line.move(line.LANES),
   c: () => change({ path: !state.path }),
   m: () => change({ messages: !state.messages }),
+  s: () => change({ sampled: state.sampled === "" && isSampled() ? "1" : "" }),
   Escape: () => change({ call: null }),
 };
 

@@ -11,6 +11,7 @@ const CHOICES = {
   metric: ["waiting", isMetric],
   curve: ["computation", isMetric],
   alike: ["", isOneOf("", "1")],
+  sampled: ["", isOneOf("", "1")],
   profile: ["time", (text) => run.profile.includes(text)],
   order: ["most", isOneOf("most", "own", "name")],
   percent: ["", isOneOf("", "1")],

@@ -48,7 +48,7 @@ export function amount(value, unit) {
 export function colourOf({ metric, unit }, { kinds }) {
   if (kinds.includes(metric)) return metric;
   if (unit === "s") return "waiting";
-  return metric.startsWith("counter:") ? "computation" : "communication";
+  return metric.startsWith("counter:") || metric === "samples" ? "computation" : "communication";
 }
 
 /** What a list says that is cut: how much of all it has, and where the rest is. Nothing if it has all. */

@@ -15,10 +15,10 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Asked, LOCATIONS, PARTS, cut, seconds, short};
+use super::{Asked, LOCATIONS, PARTS, cut, sampled, seconds, short};
 use crate::index::{KeptWait, counts, kind};
 use crate::share::Share;
-use crate::spending::{NAMES, Times, borders, calls as calls_of, read, times};
+use crate::spending::{NAMES, Times, borders, calls as calls_of, times};
 
 /// Most calls that are told one by one, and most waits, of all locations together.
 const CALLS: usize = 1200;
@@ -150,15 +150,13 @@ impl Line {
 fn samples(
     share: &Share,
     at: usize,
-    ((from, until), most): ((i64, i64), usize),
+    (stretch, most): ((i64, i64), usize),
     stop: &Stop,
 ) -> Result<Option<Vec<(i64, String)>>, Stopped> {
     let mut found = Vec::new();
-    read(share, at, from, stop, |call| {
-        let taken = share.samples(at, call);
-        found.extend(taken.filter(|(_, time)| (from..until).contains(time)));
-        // The first call after the stretch tells of the time before it.
-        match call.enter >= until || found.len() > most {
+    sampled::samples(share, at, stretch, stop, |path, time| {
+        found.push((path, time));
+        match found.len() > most {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

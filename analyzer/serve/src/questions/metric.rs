@@ -9,11 +9,13 @@ use laggard_patterns::PatternId;
 use laggard_trace::calls::Call;
 use serde_json::{Value, json};
 
-use super::{seconds, short};
+use super::{sampled, seconds, short};
 use crate::index::{scaled, within};
 use crate::share::Share;
 use crate::spending::{NAMES, add_kind, add_waits, is_exact, kind_of_time, read, sent};
 
+/// How samples are asked for.
+const SAMPLES: &str = "samples";
 /// What locations send.
 pub const SENT: [&str; 2] = ["messages", "bytes"];
 
@@ -26,6 +28,8 @@ pub enum Metric {
     Messages,
     /// What is in them.
     Bytes,
+    /// Samples that were taken of what a location did.
+    Samples,
     /// Time lost by waiting of one kind.
     Waits(PatternId),
     /// What a counter of this name counts between calls.
@@ -33,7 +37,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// By name: one of [`NAMES`] or [`SENT`], a pattern such as `late_sender`, or `counter:` and its name.
+    /// By name: one of [`NAMES`] or [`SENT`], `samples`, a pattern such as `late_sender`, or `counter:` and its name.
     ///
     /// # Errors
     /// There is no such one.
@@ -44,11 +48,12 @@ impl Metric {
         Ok(match (name, PatternId::from_id(name)) {
             ("messages", _) => Metric::Messages,
             ("bytes", _) => Metric::Bytes,
+            (SAMPLES, _) => Metric::Samples,
             (_, Some(pattern)) => Metric::Waits(pattern),
             _ => match kind_of_time(name) {
                 Ok(kind) => Metric::Time(kind),
                 Err(_) => bail!(
-                    "metric is one of {}, {}, a pattern such as late_sender, or counter: and a name",
+                    "metric is one of {}, {}, {SAMPLES}, a pattern such as late_sender, or counter: and a name",
                     NAMES.join(", "),
                     SENT.join(", ")
                 ),
@@ -88,6 +93,13 @@ impl Metric {
                     let amount = if is_bytes { bytes } else { 1 };
                     let part = borders.partition_point(|&border| border <= call.enter) - 1;
                     add(sums, part, i64::try_from(amount).unwrap_or(i64::MAX));
+                })?;
+            }
+            Metric::Samples => {
+                sampled::samples(share, at, stretch, stop, |_, time| {
+                    let part = borders.partition_point(|&border| border <= time) - 1;
+                    add(sums, part, 1);
+                    ControlFlow::Continue(())
                 })?;
             }
             Metric::Counted(name) => {
@@ -154,13 +166,19 @@ impl Metric {
         let times = NAMES.iter().chain(&SENT).map(|name| json!([name, name]));
         let patterns = patterns.map(|pattern| json!([pattern.id(), pattern.name()]));
         let events = share.events();
+        let is_sampled = (0..events.locations()).any(|own| events.is_sampled(own));
+        let samples = is_sampled.then(|| json!([SAMPLES, SAMPLES]));
         // All ranks count the same.
         let counters = (0..events.locations()).map(|own| events.counters(own));
         let counters = counters.max_by_key(Vec::len).unwrap_or_default();
         let counters = counters
             .iter()
             .map(|name| json!([format!("counter:{name}"), short(name)]));
-        times.chain(patterns).chain(counters).collect()
+        times
+            .chain(patterns)
+            .chain(samples)
+            .chain(counters)
+            .collect()
     }
 }
 

@@ -14,6 +14,7 @@ mod messages;
 mod metric;
 mod overview;
 mod path;
+mod sampled;
 mod selection;
 mod topology;
 mod tree;
@@ -54,6 +55,8 @@ pub enum Question {
     Alike(alike::Alike),
     /// An amount over time, of locations together.
     Course(course::Course),
+    /// In which functions locations were, as samples tell.
+    Sampled(sampled::Sampled),
     /// What locations did, call by call where these are few.
     Line(line::Line),
     /// Where the critical path is.
@@ -102,6 +105,7 @@ macro_rules! with {
             Question::Heat($asked) => $result,
             Question::Alike($asked) => $result,
             Question::Course($asked) => $result,
+            Question::Sampled($asked) => $result,
             Question::Line($asked) => $result,
             Question::Selection($asked) => $result,
             Question::Call($asked) => $result,
@@ -125,6 +129,7 @@ impl Question {
             Question::Heat(_) => "heat",
             Question::Alike(_) => "alike",
             Question::Course(_) => "course",
+            Question::Sampled(_) => "sampled",
             Question::Line(_) => "line",
             Question::Selection(_) => "selection",
             Question::Call(_) => "call",

@@ -9,7 +9,7 @@ const START: &str = include_str!("../client/index.html");
 const STYLE: &str = include_str!("../client/style.css");
 
 /// The modules of the page.
-const MODULES: [(&str, &str); 21] = [
+const MODULES: [(&str, &str); 22] = [
     ("main.js", include_str!("../client/main.js")),
     ("connection.js", include_str!("../client/connection.js")),
     ("state.js", include_str!("../client/state.js")),
@@ -26,6 +26,7 @@ const MODULES: [(&str, &str); 21] = [
     ("matrix.js", include_str!("../client/matrix.js")),
     ("path.js", include_str!("../client/path.js")),
     ("pen.js", include_str!("../client/pen.js")),
+    ("sampled.js", include_str!("../client/sampled.js")),
     ("save.js", include_str!("../client/save.js")),
     ("tree.js", include_str!("../client/tree.js")),
     ("tables.js", include_str!("../client/tables.js")),
@@ -59,6 +60,13 @@ fn style() -> String {
         ("synchronization", palette::SYNCHRONIZATION),
         ("io", palette::IO),
         ("waiting", palette::WAITING),
+        // Functions that are told apart, and all others; none has a colour of waiting or communication.
+        ("function-0", palette::COMPUTATION),
+        ("function-1", palette::OTHER_WAITING),
+        ("function-2", palette::SERIES[6]),
+        ("function-3", palette::IO),
+        ("function-4", palette::SYNCHRONIZATION),
+        ("function-5", palette::OTHER),
     ]);
     format!("{colours}\n{STYLE}")
 }
