@@ -514,8 +514,9 @@ fn threads_are_below_their_ranks() {
 fn root_causes_are_of_ranks_and_threads() {
     let trace = tempfile::tempdir().unwrap();
     with_threads(trace.path(), 2, 3);
-    let system = |severity_s: f64, thread_set: &str| {
+    let tree_of = |each: u32, severity_s: f64, thread_set: &str| {
         let mut report = report(trace.path());
+        report.call_tree.as_mut().unwrap().threads_per_class = Some(each);
         let rank = RootRank {
             rank: 1,
             severity_s: 0.95,
@@ -529,9 +530,16 @@ fn root_causes_are_of_ranks_and_threads() {
             ..RootCause::default()
         }]);
         let share = share_with(trace.path(), report, WHOLE);
-        let mut told = of(&share, json!({"ask": "tree", "metric": "rc1"}));
-        told["system"].take()
+        of(&share, json!({"ask": "tree", "metric": "rc1"}))
     };
+    let tree = |severity_s, thread_set| tree_of(1, severity_s, thread_set);
+    let system = |severity_s, thread_set| tree(severity_s, thread_set)["system"].take();
+    let rows = tree_of(2, 0.95, "1");
+    assert_eq!(rows["system"][1]["threads"], json!([]));
+    assert_eq!(
+        rows["untold_threads"],
+        "Thread 1 of these ranks starts it. The report tells threads in rows of 2."
+    );
     let threads = |system: &Value, rank: usize| -> Vec<Value> {
         let rows = system[rank]["threads"].as_array().unwrap();
         rows.iter().map(|row| row[4].clone()).collect()
@@ -543,11 +551,15 @@ fn root_causes_are_of_ranks_and_threads() {
     assert_eq!(threads(&of_second, 0), [0.0, 0.0, 0.0]);
     assert_eq!(threads(&of_second, 1), [0.0, 0.95, 0.0]);
     assert_eq!(threads(&system(0.95, ""), 1), [0.95, 0.0, 0.0]);
-    // Of several threads nobody knows how much each has.
+    // Of several threads nobody knows how much each has: the rank's sum is told, and why that is all.
+    let of_two = tree(0.95, "0-1");
+    assert_eq!(of_two["system"][1]["mean"], 0.95);
+    assert_eq!(of_two["system"][1]["threads"], json!([]));
     assert_eq!(
-        threads(&system(0.95, "0-1"), 1),
-        [(); 3].map(|()| Value::Null)
+        of_two["untold_threads"],
+        "Threads 0-1 of these ranks start it. How much each does is not known."
     );
+    assert_eq!(tree(0.95, "1")["untold_threads"], Value::Null);
     // The list is cut.
     assert_eq!(system(9.0, "1"), json!([]));
 }

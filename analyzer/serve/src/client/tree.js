@@ -166,8 +166,7 @@ function drawSystem() {
     return [{ host, total, ranks }, ...all.filter((row) => row.host === host && isShown(row))];
   });
   const most = rows.reduce((sum, row) => sum + (row.total ?? 0), 0);
-  // How the threads of a rank share a root cause is not always known.
-  const tell = (value) => (value === null ? "?" : amount(value, shown.unit, most));
+  const tell = (value) => amount(value, shown.unit, most);
   const sign = (row) => (row.threads.length === 0 ? "" : parted.has(row.first) ? "▾ " : "▸ ");
   const hasThreads = all.length > shown.system.length;
   const isMean = shown.system.some((row) => row.first !== row.last);
@@ -189,7 +188,10 @@ function drawSystem() {
     if (threads.length > 0 && !parted.delete(rank)) parted.add(rank);
     drawSystem();
     change({ first, last });
-  }, rest === 0 ? "" : `${amount(rest, shown.unit, whole)} of ${amount(whole, shown.unit, whole)} is of ranks that the report does not name.`);
+  }, [
+    rest === 0 ? "" : `${amount(rest, shown.unit, whole)} of ${amount(whole, shown.unit, whole)} is of ranks that the report does not name.`,
+    shown.untold_threads ?? "",
+  ].filter((text) => text !== "").join(" "));
   keep("system", all.map(({ host, first, last, thread, mean }) => ({
     host, first, last, ...(hasThreads ? { thread: thread ?? "all" } : {}), mean,
   })));

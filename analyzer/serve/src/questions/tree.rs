@@ -66,8 +66,8 @@ struct Metric {
     unit: &'static str,
     /// By node.
     amounts: Vec<Option<Amount<f64>>>,
-    /// Whether the threads of ranks are known to have nothing where they are not told.
-    has_threads: bool,
+    /// Why nobody knows what threads of ranks have. Else those that are not told have nothing.
+    untold: Option<String>,
 }
 
 impl Metric {
@@ -90,7 +90,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
             name: name.to_owned(),
             unit,
             amounts: tree.nodes.iter().map(amount).collect(),
-            has_threads: true,
+            untold: None,
         });
     }
     for metric in &tree.metrics {
@@ -106,7 +106,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
             name: metric.name.clone(),
             unit: "s",
             amounts,
-            has_threads: true,
+            untold: None,
         });
     }
     let roots = report.root_causes.iter().flatten().take(ROOTS);
@@ -116,7 +116,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
         name: short(&words::root_cause(root).replace(GLUE, " ")),
         unit: "s",
         amounts: at_its_place(report, tree, root),
-        has_threads: thread_of(tree, root).is_some(),
+        untold: untold(tree, root),
     }));
     all
 }
@@ -135,6 +135,26 @@ fn thread_of(tree: &CallTree, root: &RootCause) -> Option<usize> {
     let (first, last) = threads(root)?;
     let is_one = first == last && first < THREADS && tree.threads_per_class.unwrap_or(1) == 1;
     is_one.then_some(first as usize)
+}
+
+/// Why nobody knows what the threads of ranks have of a root cause.
+fn untold(tree: &CallTree, root: &RootCause) -> Option<String> {
+    if thread_of(tree, root).is_some() {
+        return None;
+    }
+    let each = tree.threads_per_class.unwrap_or(1);
+    Some(match threads(root) {
+        Some((one, last)) if one == last && each > 1 => {
+            format!(
+                "Thread {one} of these ranks starts it. The report tells threads in rows of {each}."
+            )
+        }
+        Some((one, last)) if one == last => format!("Thread {one} of these ranks starts it."),
+        _ => format!(
+            "Threads {} of these ranks start it. How much each does is not known.",
+            short(&root.thread_set)
+        ),
+    })
 }
 
 /// The waiting that a root cause started, by node: where it is, and above. Its ranks are known if the report lists
@@ -268,7 +288,8 @@ impl Asked for Tree {
             "node": chosen,
             "ranks_per_class": tree.ranks_per_class,
             "spread": extremes,
-            "system": spread.map_or_else(|| json!([]), |spread| system(share, tree, spread, metric.has_threads)),
+            "system": spread.map_or_else(|| json!([]), |spread| system(share, tree, spread, metric.untold.is_none())),
+            "untold_threads": metric.untold,
         }))
     }
 }
@@ -305,7 +326,7 @@ fn system(share: &Share, tree: &CallTree, spread: Spread<f64>, has_threads: bool
     let count = tree.ranks_per_class.max(1);
     let last = share.events().ranks().saturating_sub(1);
     let placed = &share.events().placed;
-    let mut threads = spread.threads.into_iter();
+    let mut of_class = spread.threads.into_iter();
     let rows = (0..).zip(spread.classes).map(|(class, mean)| {
         let first: u32 = class * count;
         let at = placed.partition_point(|one| one.rank < first);
@@ -317,26 +338,30 @@ fn system(share: &Share, tree: &CallTree, spread: Spread<f64>, has_threads: bool
         };
         let last = first.saturating_add(count - 1).min(last);
         let locations = share.of_ranks(first, last);
-        let means = has_threads.then(|| threads.next().unwrap_or_default());
+        let means = of_class.next().unwrap_or_default();
+        let threads = match has_threads {
+            true => of_threads(tree, placed, locations, &means),
+            false => Vec::new(),
+        };
         json!({
             "host": short(&host),
             "first": first,
             "last": last,
             "locations": locations,
             "mean": mean,
-            "threads": of_threads(tree, placed, locations, means.as_deref()),
+            "threads": threads,
         })
     });
     rows.collect()
 }
 
 /// Means of a thread of some ranks by classes of successive threads: first and last of them, first and last
-/// location, mean, if that is known. Those of several ranks have the locations of all. None if no rank has several.
+/// location, mean. Those of several ranks have the locations of all. None if no rank has several.
 fn of_threads(
     tree: &CallTree,
     placed: &[Placed],
     (begin, end): (usize, usize),
-    means: Option<&[f64]>,
+    means: &[f64],
 ) -> Vec<Value> {
     let placed = placed.get(begin..=end).unwrap_or_default();
     let count = tree.threads_per_class.unwrap_or(1).max(1);
@@ -357,7 +382,7 @@ fn of_threads(
             ),
             false => (begin, end),
         };
-        let mean = means.map(|means| means.get(class as usize).copied().unwrap_or(0.0));
+        let mean = means.get(class as usize).copied().unwrap_or(0.0);
         json!([first, last, from, until, mean])
     });
     rows.collect()
