@@ -316,6 +316,22 @@ fn a_hang_is_told_while_it_hangs() {
     hang_is_told("follow-hangs", &[]);
 }
 
+/// Threads that are in a call are named where ranks have several.
+#[test]
+fn threads_that_are_in_a_call_are_told() {
+    let running = Running::new("follow-circles", "circles");
+    let (_served, mut client) = running.follow(&[]);
+    until(&mut client, |news| news["runs"] == true);
+    running.tell();
+    let waits = |news: &Value| {
+        let calls = news["calls"].as_array().cloned().unwrap_or_default();
+        let mut calls = calls.into_iter();
+        calls.find(|row| row["call"] == "MPI_Recv" && row["ranks"] == "rank 0")
+    };
+    let news = until(&mut client, |news| waits(news).is_some());
+    assert_eq!(waits(&news).expect("a call")["threads"], "1");
+}
+
 #[test]
 fn a_hang_is_told_beyond_a_limit() {
     hang_is_told("follow-hangs-limit", &["--follow-mb", "0"]);

@@ -36,6 +36,8 @@ pub struct News {
 pub struct Call {
     /// These ranks.
     pub ranks: String,
+    /// The numbers of their threads that are there, as `0-1`, where ranks have several; else empty.
+    pub threads: String,
     /// Name of the call.
     pub call: String,
     /// Where it was made.

@@ -255,6 +255,13 @@ impl Share {
         self.events.placed.get(at as usize).map(|one| one.thread)
     }
 
+    /// The number of the thread that is a location of the run, if its rank has several.
+    pub fn thread_apart(&self, at: usize) -> Option<u32> {
+        let own = self.events.placed.get(at)?;
+        let (begin, end) = self.of_ranks(own.rank, own.rank);
+        (begin < end).then_some(own.thread)
+    }
+
     /// Its name: the rank, and the thread if it is another one than the first.
     pub fn label(&self, at: usize) -> String {
         let placed = self.placed(at);

@@ -481,8 +481,8 @@ fn changes_of_the_recording_are_listed() {
     assert_eq!(told[0]["count"], 6);
     let first = &told[0]["changes"][0];
     assert_eq!(
-        (&first["rank"], &first["change"]),
-        (&json!(0), &json!("paused"))
+        (&first["rank"], &first["thread"], &first["change"]),
+        (&json!(0), &Value::Null, &json!("paused"))
     );
     same(&first["at_s"], 0.050_006);
     let row = &told[1]["changes"][0];
@@ -503,6 +503,33 @@ fn changes_of_the_recording_are_listed() {
     let before = growing(short.path());
     assert_eq!(asked(&before, all.clone()).unwrap()["count"], 3);
     assert_eq!(asked(&growing(trace.path()), all).unwrap(), told[0]);
+}
+
+/// A thread that heard a change is named, if its rank has several.
+#[test]
+fn changes_that_threads_heard_name_them() {
+    let trace = tempfile::tempdir().unwrap();
+    for thread in 0..2 {
+        let mut calls = Calls::new(0, thread, 1);
+        let end = (100 + u64::from(thread)) * US;
+        if thread == 0 {
+            calls.call(1, init(), 0, US);
+        }
+        let change = Signature {
+            operation: STEER,
+            parameter: Change::Detail(Some(Detail::Paused)).parameter(),
+            ..Signature::default()
+        };
+        calls.call(50, change, end, end);
+        if thread == 0 {
+            calls.call(40, finalize(), 200 * US, 201 * US);
+        }
+        calls.write(trace.path());
+    }
+    let told = asked(&share(trace.path()), json!({"ask": "changes"})).unwrap();
+    let rows = told["changes"].as_array().unwrap().iter();
+    let threads: Vec<&Value> = rows.map(|row| &row["thread"]).collect();
+    assert_eq!(threads, [&json!(0), &json!(1)]);
 }
 
 /// All of the run is what the report says of each location.

@@ -1,7 +1,7 @@
 /* Works in rounds until the file that its first argument names is there; then, as the second one
  * says, "ends", or ranks wait for each other ("hangs") or for one that computes ("computes") until the
  * first file is gone again. Of "hangs" nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another
- * thread does that, and the first one waits for it. In "looks", there are no rounds: ranks look for a message that nobody
+ * thread does that, and the first one waits for it. In "circles", such threads wait for each other in the end. In "looks", there are no rounds: ranks look for a message that nobody
  * sends; in "steps", they pass some time between short calls. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and removes
  * it. */
 #include "../common.h"
@@ -71,6 +71,14 @@ static void *rounds(void *resume)
     return NULL;
 }
 
+/* A thread of each rank waits for that of the next one. */
+static void *circles(void *resume)
+{
+    rounds(resume);
+    circle();
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     int provided;
@@ -83,6 +91,9 @@ int main(int argc, char **argv)
     MPI_Comm_size(WORLD, &size);
     if (strcmp(scene, "thread") == 0) {
         REQUIRE(pthread_create(&other, NULL, rounds, resume) == 0);
+        pthread_join(other, NULL);
+    } else if (strcmp(scene, "circles") == 0) {
+        REQUIRE(pthread_create(&other, NULL, circles, resume) == 0);
         pthread_join(other, NULL);
     } else if (strcmp(scene, "looks") == 0) {
         looks();

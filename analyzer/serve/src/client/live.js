@@ -3,7 +3,7 @@
 import { ask, onNews } from "./connection.js";
 import { change, run, state } from "./state.js";
 import { tell as tellRecorded } from "./steer.js";
-import { fill, showFound } from "./tables.js";
+import { fill, ranksOf, showFound } from "./tables.js";
 import { cut, duration } from "./units.js";
 import { offer } from "./whatif.js";
 
@@ -25,7 +25,7 @@ function tell(news) {
   document.getElementById("now").hidden = news.calls.length === 0;
   fill("now", [
     ["For", (row) => duration(row.for_s), true],
-    ["Ranks", (row) => row.ranks],
+    ["Ranks", ranksOf],
     ["In", (row) => `${row.call} ${row.place}`],
     ["For rank", (row) => row.waits_for ?? "", true],
   ], news.calls, null, cut(news.calls.length, news.calls_in_all, "rows", "These last longest."));

@@ -56,7 +56,7 @@ function moments(location, { start_s: start, end_s: end }) {
 }
 
 /** Ranks of a row, with the numbers of their threads where these are told. */
-const ranksOf = (row) => row.threads === "" ? row.ranks : `${row.ranks}, threads ${row.threads}`;
+export const ranksOf = (row) => row.threads === "" ? row.ranks : `${row.ranks}, threads ${row.threads}`;
 
 /** Findings and root causes of the report. */
 export function showFound(overview) {
@@ -166,7 +166,7 @@ export async function showChanges() {
   const length = until - from;
   fill("changes", [
     ["When", (row) => moment(row.at_s, length), true],
-    ["Rank", (row) => String(row.rank), true],
+    ["Who", (row) => who(row.rank, row.thread, true)],
     ["Recorded from then on", (row) => row.change],
   ], answer.changes, (row) => change({ from: row.at_s - length / 20, until: row.at_s + length / 20, ...around(row.location) }),
   cut(answer.changes.length, answer.count, "changes, the first", "Choose less to see others."));

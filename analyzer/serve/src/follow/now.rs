@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use laggard_report::{RankSet, list_of_ranks};
+use laggard_report::{RankSet, list_of_ranks, rank_ranges};
 use laggard_trace::calls;
 use serde::{Deserialize, Serialize};
 
 use crate::news::Call;
+use crate::questions::short;
 use crate::share::Share;
 
 /// Most rows of a list.
@@ -21,11 +22,21 @@ const STANDS: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub struct Looks(HashMap<usize, (u64, Instant)>);
 
+/// Who is in a call.
+#[derive(Default, Serialize, Deserialize)]
+struct InCall {
+    ranks: Vec<u32>,
+    /// Of ranks with several threads, those that are there.
+    threads: Vec<u32>,
+    /// For at least.
+    ms: u64,
+}
+
 /// What was seen of some locations.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Seen {
-    /// Call, place, and who is waited for (−1 = nobody alone): the ranks, and ms for at least.
-    calls: BTreeMap<(u16, String, i32), (Vec<u32>, u64)>,
+    /// By call, place, and who is waited for (−1 = nobody alone).
+    calls: BTreeMap<(u16, String, i32), InCall>,
     /// Locations that are written and do not stand still.
     moving: u64,
     standing: u64,
@@ -63,8 +74,9 @@ impl Looks {
             let place_of = events.place_of(own, open.call_path).short();
             let key = (open.operation, place_of, open.peer.max(-1));
             let row = seen.calls.entry(key).or_default();
-            row.0.push(place.rank);
-            row.1 = row.1.max(lasts.as_millis() as u64);
+            row.ranks.push(place.rank);
+            row.threads.extend(share.thread_apart(at));
+            row.ms = row.ms.max(lasts.as_millis() as u64);
         }
         seen
     }
@@ -73,10 +85,11 @@ impl Looks {
 impl Seen {
     /// Adds what another agent has seen.
     pub fn add(&mut self, other: Seen) {
-        for (key, (ranks, ms)) in other.calls {
+        for (key, seen) in other.calls {
             let row = self.calls.entry(key).or_default();
-            row.0.extend(ranks);
-            row.1 = row.1.max(ms);
+            row.ranks.extend(seen.ranks);
+            row.threads.extend(seen.threads);
+            row.ms = row.ms.max(seen.ms);
         }
         self.moving += other.moving;
         self.standing += other.standing;
@@ -95,15 +108,16 @@ impl Seen {
     /// The calls that have lasted longest, these first.
     pub fn calls(&self) -> Vec<Call> {
         let mut calls: Vec<_> = self.calls.iter().collect();
-        calls.sort_by_key(|(_, (_, ms))| std::cmp::Reverse(*ms));
-        let row = |((call, place, peer), (ranks, ms)): (&(u16, String, i32), &(Vec<u32>, u64))| {
-            let ranks: RankSet = ranks.iter().copied().collect();
+        calls.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.ms));
+        let row = |((call, place, peer), seen): (&(u16, String, i32), &InCall)| {
+            let ranks: RankSet = seen.ranks.iter().copied().collect();
             Call {
                 ranks: list_of_ranks(ranks.iter(), ROWS),
+                threads: short(&rank_ranges(seen.threads.iter().copied())),
                 call: calls::call(*call).map_or_else(String::new, |call| call.name.to_owned()),
                 place: place.clone(),
                 waits_for: u32::try_from(*peer).ok(),
-                for_s: *ms as f64 / 1e3,
+                for_s: seen.ms as f64 / 1e3,
             }
         };
         calls.into_iter().take(ROWS).map(row).collect()

@@ -71,6 +71,7 @@ impl Asked for Changes {
                 "at_s": seconds(*time),
                 "location": at,
                 "rank": share.named(*at)?.rank,
+                "thread": share.thread_apart(*at),
                 "change": Change::of(*parameter).map_or_else(String::new, |change| change.text()),
             }))
         });

@@ -248,7 +248,7 @@ fn seconds(ns: i64) -> f64 {
 }
 
 /// A text, cut to what a line of a table shows.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     cut(text, LONGEST)
 }
 
