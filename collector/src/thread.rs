@@ -294,7 +294,9 @@ fn create() -> Option<*mut Thread> {
         return give_up(format_args!("{place}: {error}"));
     }
     // SAFETY: as above.
-    unsafe { (*thread).stream.as_mut() }.map(threads::tell);
+    if let Some(stream) = unsafe { &mut (*thread).stream } {
+        threads::tell(stream);
+    }
     let mut threads = threads();
     threads.all.push(thread);
     if let Some(key) = threads.key {

@@ -43,8 +43,7 @@ pub struct Line {
     /// Path of the executable or library; empty if the recorder gave the line itself (a frame of an
     /// interpreter).
     pub module: Arc<str>,
-    /// Whether the compiler made its function of a parallel region or a task: which threads have
-    /// callers then is up to the runtime.
+    /// Whether the compiler made its function of a parallel region or a task.
     pub is_outlined: bool,
 }
 

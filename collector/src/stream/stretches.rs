@@ -680,6 +680,25 @@ mod tests {
     }
 
     #[test]
+    fn stretches_before_a_location_have_their_sleep() {
+        let born = ms(1000);
+        let mut stretches = Stretches::new(true, false, None, Some(born));
+        let used = |processor: u64, left| Used {
+            processor: 1_000_000 * processor,
+            left,
+            ..Used::default()
+        };
+        // It sleeps in its first 40 ms, and then waits.
+        stretches.was_in((born + ms(40), born + ms(90)), used(10, 2));
+        assert_eq!(stretches.take().blocked, ms(30));
+        // It computes for 10 ms.
+        let now = born + ms(100);
+        stretches.was_in((now, now), used(20, 2));
+        assert_eq!(stretches.take(), Beside::default());
+        assert_eq!((stretches.left(), stretches.off), (now, ms(80)));
+    }
+
+    #[test]
     fn what_was_counted_before_a_stretch_is_not_of_it() {
         let mut counted = Counts::default();
         counted.set(0, Some(1200));

@@ -66,6 +66,16 @@ impl Early {
     pub fn has_let_go(&self) -> bool {
         self.kept.iter().any(|kept| !is_wait(kept.number))
     }
+
+    /// Whether something that lasted so long is to be kept. What is shorter makes room for it.
+    fn has_room(&mut self, lasted: u64) -> bool {
+        if self.kept.len() < MOST {
+            return true;
+        }
+        let shortest = (0..self.kept.len()).min_by_key(|&at| self.kept[at].lasted);
+        let shortest = shortest.filter(|&at| self.kept[at].lasted < lasted);
+        shortest.map(|at| self.kept.remove(at)).is_some()
+    }
 }
 
 fn is_wait(number: u16) -> bool {
@@ -94,16 +104,8 @@ pub fn keep(site: CallSite, (number, key, parameter): (u16, u64, u64), enter: u6
         true => leave.saturating_sub(enter),
         false => enter.saturating_sub(before),
     };
-    if lasted < clock::ticks(LEAST) {
+    if lasted < clock::ticks(LEAST) || !begin.early.has_room(lasted) {
         return;
-    }
-    let kept = &mut begin.early.kept;
-    if kept.len() == MOST {
-        let shortest = (0..MOST).min_by_key(|&at| kept[at].lasted);
-        match shortest.filter(|&at| kept[at].lasted < lasted) {
-            Some(at) => drop(kept.remove(at)),
-            None => return,
-        }
     }
     let stack = thread::stack();
     let here = (&raw const stack) as u64;
@@ -115,7 +117,7 @@ pub fn keep(site: CallSite, (number, key, parameter): (u16, u64, u64), enter: u6
     let tracer = begin.early.tracer.get_or_insert_with(Box::default);
     // SAFETY: the calling thread's call, which has not returned.
     let path = unsafe { tracer.capture(&site, settings.depth) };
-    kept.push(Kept {
+    begin.early.kept.push(Kept {
         number,
         parameter,
         key,
@@ -135,5 +137,41 @@ pub fn tell(stream: &mut Stream) {
     let is_known = births::birth().is_some_and(|birth| birth.is_whole);
     if is_known && !early.kept.is_empty() {
         stream.tell_early(&early.kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasted_longest_is_kept_in_order() {
+        let mut early = Early::default();
+        let of = |lasted| Kept {
+            number: number::sem_wait,
+            parameter: 0,
+            key: 0,
+            path: Carried::default(),
+            times: (0, 0),
+            used: Used::default(),
+            lasted,
+        };
+        let most = MOST as u64;
+        for lasted in (1..=most).map(|lasted| lasted * 7 % (most + 1)) {
+            assert!(early.has_room(lasted));
+            early.kept.push(of(lasted));
+        }
+        assert!(!early.has_room(1));
+        assert!(early.has_room(2));
+        early.kept.push(of(2));
+        let lasted: Vec<u64> = early.kept.iter().map(|kept| kept.lasted).collect();
+        assert_eq!(lasted[..3], [7, 14, 21]);
+        assert_eq!((lasted.len(), lasted.last()), (MOST, Some(&2)));
+        assert!(!lasted.contains(&1) && !early.has_let_go());
+        early.kept.push(Kept {
+            number: number::sem_post,
+            ..of(1)
+        });
+        assert!(early.has_let_go());
     }
 }

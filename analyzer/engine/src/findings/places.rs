@@ -148,7 +148,7 @@ impl Places {
 
     /// By call path, the one that stands for all with the same callers that end in the same function:
     /// that with most time, here of those that have `times`. In a parallel region, callers are those
-    /// in it: only the thread that began it has others.
+    /// in it: in older traces only the thread that began it has others.
     pub fn functions(&mut self, times: &BTreeMap<PathKey, u64>) -> Vec<(PathKey, PathKey)> {
         let mut first: FxHashMap<Vec<(Line, u64)>, (u64, PathKey)> = FxHashMap::default();
         let mut all = Vec::with_capacity(times.len());
