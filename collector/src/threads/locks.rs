@@ -235,7 +235,10 @@ pub fn awaits_no_more(key: u64) {
 /// Whether a location waits for a lock.
 #[inline(always)]
 pub fn is_awaited(key: u64) -> bool {
-    AWAITED.of(key).load(Ordering::Relaxed) % EARLY != 0
+    !AWAITED
+        .of(key)
+        .load(Ordering::Relaxed)
+        .is_multiple_of(EARLY)
 }
 
 /// Whether any location waits.
