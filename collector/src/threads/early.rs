@@ -3,9 +3,9 @@
 //! Waits for signals make no thread a location: most threads that wait so have nothing to do. Some become locations
 //! later, at the latest as they end. What they were in until then is kept, and told first.
 //!
-//! *Constraints.* Programs may have thousands of such threads. So it is kept only if a location waits when it is over, which this may
-//! be for; and only what lasts: waits, and calls that end a wait after a stretch of time. If that is much, it is what lasted
-//! longest.
+//! *Constraints.* Programs may have thousands of such threads. So it is kept only if a location waits when it is
+//! over, which this may be for; and only what lasts: waits, and calls that end a wait after a stretch of time. If that
+//! is much, it is what lasted longest.
 
 use std::mem;
 use std::time::Duration;

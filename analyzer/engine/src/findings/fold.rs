@@ -234,8 +234,8 @@ fn threads_of(charged: Option<&BTreeMap<(u32, u32), u64>>) -> Vec<(u32, RankSet)
         .collect()
 }
 
-/// Folds an agent's findings, of a run of `ranks` ranks. `charged` are the threads of ranks that have several. `causes` and `walls` are those of this
-/// agent's ranks. Findings that cost no rank `percent` of its time are not listed.
+/// Folds an agent's findings, of a run of `ranks` ranks. `charged` are the threads of ranks that have several.
+/// `causes` and `walls` are those of this agent's ranks. Findings that cost no rank `percent` of its time are not listed.
 pub fn findings(
     (mut own, charged): (Findings, &Computed<(After, u8)>),
     causes: Vec<(FindingKey, CauseKey, Cause)>,
