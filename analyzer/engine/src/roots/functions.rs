@@ -40,10 +40,11 @@ impl Sampled {
     }
 
     /// Whether it is more than chance: beyond two standard deviations of the number of samples,
-    /// each of which stands for `period` ns.
+    /// each of which stands for `period` ns. What is rounded to ticks of a clock decides nothing: four samples
+    /// are certain, and often there are just four.
     pub fn is_certain(&self, period: i64) -> bool {
         let (more, all) = (i128::from(self.more), i128::from(self.all));
-        more > 0 && more * more >= 4 * i128::from(period) * all
+        more > 0 && 1001 * more * more >= 4000 * i128::from(period) * all
     }
 }
 
@@ -118,6 +119,18 @@ mod tests {
         assert_eq!(of(180, 1000, 190), Some(Unnamed::TooFew));
         assert_eq!(of(300, 1000, 300), Some(Unnamed::Spread));
         assert_eq!(of(40, 40, 40), Some(Unnamed::Spread));
+        // Four samples, as a clock rounds them.
+        let four = |more| {
+            Sampled {
+                more,
+                all: 4_000_000,
+            }
+            .is_certain(1_000_000)
+        };
+        assert_eq!(
+            [3_990_000, 3_999_999, 4_000_000].map(four),
+            [false, true, true]
+        );
         // Asleep for most of it, or all of it in no function.
         assert_eq!(of(5, 1000, 300), None);
         assert_eq!(of(200, 200, 500), None);
