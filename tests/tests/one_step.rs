@@ -135,7 +135,10 @@ fn programs_that_fail_have_a_report() {
         let words = ["-o", "plain", "--mode", "off"];
         let plain = outcome(&bench, &mut run(&bench, &words, &[program, how]));
         assert_ne!(reported.code, Some(0), "{reported}");
-        assert_eq!(reported.code, plain.code, "{reported}{plain}");
+        // Of a rank that returned early, MPICH's launcher tells one code or another (1, 5 or 9).
+        if Mpi::chosen() == Mpi::OpenMpi || how != "return" {
+            assert_eq!(reported.code, plain.code, "{reported}{plain}");
+        }
         let code = reported.code.unwrap_or_default();
         let told = format!("its command ended with exit code {code}");
         // Lines of the report are wrapped.

@@ -4,6 +4,7 @@
 mod common;
 
 use std::cell::RefCell;
+use std::sync::Mutex;
 
 use common::{DEPTH, Hook, TRACER, library};
 use laggard_callpath::{CallSite, Moment, PathId};
@@ -21,6 +22,9 @@ thread_local! {
 
 /// Bytes of stack above the hook: those of the test's own frames.
 const COPIED: usize = 2048;
+
+/// Libraries come and go in one test at a time: the next one is mapped where the last one was.
+static MAPPED: Mutex<()> = Mutex::new(());
 
 /// Keeps the moment of the call, and its path.
 extern "C" fn keep() {
@@ -49,6 +53,7 @@ fn again(kept: &Kept, bytes: usize) -> PathId {
 
 #[test]
 fn a_copy_tells_the_path_after_its_frames_are_gone() {
+    let _alone = MAPPED.lock();
     let library = library("shapes", "moments", &["-O2", "-fno-optimize-sibling-calls"]);
     // SAFETY: the function's type in the source.
     let outer: extern "C" fn(Hook) = unsafe { library.get(c"outer") };
@@ -79,6 +84,7 @@ fn callers_that_have_not_returned_need_no_copy() {
         assert_eq!(again(&kept, 0), path);
         assert_ne!(path, PathId::EMPTY);
     }
+    let _alone = MAPPED.lock();
     let library = library("shapes", "moments-live", &["-O2"]);
     // SAFETY: the function's type in the source.
     let outer: extern "C" fn(Hook) = unsafe { library.get(c"outer") };
