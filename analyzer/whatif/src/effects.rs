@@ -16,7 +16,8 @@ use crate::reader::{Call, Reader, Site};
 use crate::scenario::{Change, Scenario, Where};
 use crate::shares::{Ahead, LongCall, Rests, Shares, Sites, scaled};
 use crate::targets::{
-    Calls, is_barrier, is_optional, locations_of, recorded, root_cause, stretch, threads_of,
+    Calls, first_threads, is_barrier, is_optional, locations_of, recorded, root_cause, stretch,
+    threads_of,
 };
 
 /// The scenarios that change a call.
@@ -196,7 +197,8 @@ impl Effects {
         (root, mended): (&RootCause, f64),
     ) -> Result<()> {
         let ranks = recorded(events, &root.rank_set)?;
-        let threads = threads_of(events, root);
+        // If threads of their own ranks wait for them, they are compared with these.
+        let threads = threads_of(events, root).or_else(|| first_threads(events, root));
         let part = OUTSIDE.iter().position(|part| part.name() == root.activity);
         let is_between = part.is_some() && root.until.is_some();
         if is_between || root.activity == "computation" {
@@ -210,7 +212,7 @@ impl Effects {
                 let team = by_location().map(|(at, is_of)| !is_of || is_further(at));
                 let (members, team) = (members.collect(), team.collect());
                 let stretch = stretch(events, root)?;
-                let share = self.shares.add_in_team(stretch, part, members, team);
+                let share = self.shares.add_in_teams(stretch, part, members, team);
                 self.shares.mend(share, mended);
                 effect.shared.push(share);
             }
@@ -225,7 +227,8 @@ impl Effects {
         match (root.activity.as_str(), part) {
             ("call" | "io", _) | (_, Some(_)) => {
                 let call = Sites::new(events, &root.operation, &root.location);
-                let members = threads.unwrap_or(ranks);
+                let within_ranks = threads.is_some();
+                let members = (threads.unwrap_or(ranks), within_ranks);
                 effect
                     .calls
                     .push(LongCall::new(call, part, (members, mended)));

@@ -48,8 +48,36 @@ impl What {
     }
 }
 
-/// Computation that takes the mean of some ranks, between any two meetings of all ranks: that of their first
-/// threads; or of the whole run, and the mean of threads of the same ranks.
+/// Who is compared with whom.
+enum Within {
+    /// First threads of all ranks, between any two meetings of all ranks.
+    Meetings,
+    /// These locations, in the whole run.
+    Run(Vec<bool>),
+    /// The threads of each of these ranks with each other, in the whole run. By location.
+    Ranks(Vec<bool>),
+}
+
+impl Within {
+    /// Whether a location is compared in the whole run.
+    fn is_whole(&self, location: usize) -> bool {
+        match self {
+            Within::Meetings => false,
+            Within::Run(of) | Within::Ranks(of) => of[location],
+        }
+    }
+
+    /// Number of what is compared at a time.
+    fn group(&self, rank: u32, meetings: usize) -> usize {
+        match self {
+            Within::Meetings => meetings,
+            Within::Run(_) => 0,
+            Within::Ranks(_) => rank as usize,
+        }
+    }
+}
+
+/// Computation that takes the mean of those that it is compared with.
 struct Share {
     what: What,
     /// By location: whether it takes the mean.
@@ -57,18 +85,15 @@ struct Share {
     /// By location: whether it has a part in the mean, even if it has no such computation; `None`:
     /// the mean is of those that have some.
     all: Option<Vec<bool>>,
-    /// By location: whether it is a thread of the ranks whose further threads are members; `None`: first
-    /// threads are.
-    team: Option<Vec<bool>>,
+    within: Within,
     /// Whether it never becomes longer.
     only_less: bool,
     /// The part of the change that is made, 0..=1.
     mended: f64,
     /// As users name it; empty: they did not.
     name: String,
-    /// By number of meetings before: computation of the ranks compared with, ns, and how many of
-    /// them have any.
-    epochs: Vec<(i64, i64)>,
+    /// By group: computation of the locations compared with, ns, and how many of them have any.
+    groups: Vec<(i64, i64)>,
 }
 
 /// All that is compared.
@@ -94,7 +119,7 @@ impl Shares {
         self.add(What::Between(begin, until, part), members, None, true)
     }
 
-    /// The same of further threads, compared with all threads of the ranks in `team`.
+    /// The same of threads, each compared with all threads of its rank. `team`, by location: the ranks.
     pub fn add_in_team(
         &mut self,
         (begin, until): (Sites, Sites),
@@ -104,7 +129,20 @@ impl Shares {
     ) -> usize {
         let begin = begin.or_of_team();
         let share = self.add_between((begin, until), part, members);
-        self.0[share].team = Some(team);
+        self.0[share].within = Within::Ranks(team);
+        share
+    }
+
+    /// The same of threads, compared with all of these in the whole run.
+    pub fn add_in_teams(
+        &mut self,
+        (begin, until): (Sites, Sites),
+        part: Option<usize>,
+        members: Vec<bool>,
+        all: Vec<bool>,
+    ) -> usize {
+        let share = self.add_in_team((begin, until), part, members, Vec::new());
+        self.0[share].within = Within::Run(all);
         share
     }
 
@@ -130,11 +168,11 @@ impl Shares {
             what,
             members,
             all,
-            team: None,
+            within: Within::Meetings,
             only_less,
             mended: 1.0,
             name: String::new(),
-            epochs: Vec::new(),
+            groups: Vec::new(),
         });
         self.0.len() - 1
     }
@@ -145,8 +183,9 @@ impl Shares {
     }
 
     /// Adds up the run. Members are compared with the others, if these have any such computation;
-    /// else with each other; and if there is only one, or threads come one after the other, with nobody. Gives the
-    /// name of a place in which less than two ranks compute.
+    /// else with each other; and if there is only one (of the rank, where threads of a rank are compared), or
+    /// threads come one after the other, with nobody. Gives the name of a place in which less than two ranks
+    /// compute.
     pub fn learn(&mut self, events: &Events) -> Option<&str> {
         if self.0.is_empty() {
             return None;
@@ -159,13 +198,25 @@ impl Shares {
                 learnt
             },
         );
-        let Learnt { epochs, ranks } = learnt.reduce(|| Learnt::new(self.0.len()), Learnt::merge);
-        for ((share, epochs), [own, others, _]) in self.0.iter_mut().zip(epochs).zip(ranks.clone())
-        {
-            let compared = usize::from(others > 0);
-            if others > 0 || own > 1 && share.has_several(events) || !share.only_less {
-                share.epochs = epochs.into_iter().map(|of| of[compared]).collect();
-            }
+        let Learnt { groups, ranks } = learnt.reduce(|| Learnt::new(self.0.len()), Learnt::merge);
+        for ((share, groups), of_all) in self.0.iter_mut().zip(groups).zip(ranks.clone()) {
+            let of_ranks = matches!(share.within, Within::Ranks(_));
+            let compared = groups.into_iter().zip(0..).map(|(of, group)| {
+                let count = |kind: usize| match of_ranks {
+                    true => of[kind].1 as usize,
+                    false => of_all[kind],
+                };
+                let rank = of_ranks.then_some(group);
+                let are_others = count(OTHERS) > 0;
+                let are_compared = are_others
+                    || count(MEMBERS) > 1 && share.has_several(events, rank)
+                    || !share.only_less;
+                match are_compared {
+                    true => of[usize::from(are_others)],
+                    false => (0, 0),
+                }
+            });
+            share.groups = compared.collect();
         }
         let mut shares = self.0.iter().zip(ranks);
         let alone = shares.find(|(share, [own, ..])| !share.name.is_empty() && *own < 2);
@@ -193,7 +244,8 @@ impl Shares {
     pub fn change(&self, at: usize, gap: &Gap, ahead: &Ahead) -> i64 {
         let share = &self.0[at];
         let part = share.what.part(gap);
-        let change = share.changed(part, gap.location, ahead.epoch, ahead.own[at]) - part;
+        let group = share.within.group(ahead.rank, ahead.meetings);
+        let change = share.changed(part, gap.location, group, ahead.own[at]) - part;
         scaled(change, share.mended)
     }
 
@@ -207,8 +259,8 @@ impl Shares {
 
 /// What some locations compute.
 struct Learnt {
-    /// By share and epoch, of each kind: ns, and how many have any.
-    epochs: Vec<Vec<[(i64, i64); KINDS]>>,
+    /// By share and group, of each kind: ns, and how many have any.
+    groups: Vec<Vec<[(i64, i64); KINDS]>>,
     /// By share and kind: locations that have any.
     ranks: Vec<[usize; KINDS]>,
 }
@@ -216,7 +268,7 @@ struct Learnt {
 impl Learnt {
     fn new(shares: usize) -> Learnt {
         Learnt {
-            epochs: vec![Vec::new(); shares],
+            groups: vec![Vec::new(); shares],
             ranks: vec![[0; KINDS]; shares],
         }
     }
@@ -225,20 +277,21 @@ impl Learnt {
     fn read(&mut self, events: &Events, location: usize, shares: &Shares) {
         let mut ahead = Ahead::new(events, location, shares);
         let mut has_any = vec![false; shares.0.len()];
-        while ahead.is_main || ahead.epoch == 0 {
+        while ahead.is_main || ahead.meetings == 0 {
             for (at, share) in shares.0.iter().enumerate() {
-                let is_told = match &share.team {
-                    Some(team) => team[location] && ahead.epoch == 0,
-                    None => ahead.is_main,
+                let is_told = match &share.within {
+                    Within::Meetings => ahead.is_main,
+                    within => within.is_whole(location) && ahead.meetings == 0,
                 };
                 if !is_told {
                     continue;
                 }
-                let (epochs, own) = (&mut self.epochs[at], ahead.own[at]);
-                if epochs.len() <= ahead.epoch {
-                    epochs.resize(ahead.epoch + 1, Default::default());
+                let (groups, own) = (&mut self.groups[at], ahead.own[at]);
+                let group = share.within.group(ahead.rank, ahead.meetings);
+                if groups.len() <= group {
+                    groups.resize(group + 1, Default::default());
                 }
-                let (sum, count) = &mut epochs[ahead.epoch][share.kind(location)];
+                let (sum, count) = &mut groups[group][share.kind(location)];
                 *sum = sum.saturating_add(own);
                 *count += i64::from(own > 0 || share.all.is_some() || share.is_part());
                 has_any[at] |= own > 0 || share.is_part();
@@ -254,7 +307,7 @@ impl Learnt {
     }
 
     fn merge(mut self, other: Learnt) -> Learnt {
-        for (own, other) in self.epochs.iter_mut().zip(other.epochs) {
+        for (own, other) in self.groups.iter_mut().zip(other.groups) {
             if own.len() < other.len() {
                 own.resize(other.len(), Default::default());
             }
@@ -276,13 +329,16 @@ impl Learnt {
 
 /// Members, those that they are compared with, and neither.
 const KINDS: usize = 3;
+const MEMBERS: usize = 0;
+const OTHERS: usize = 1;
 
 impl Share {
-    /// Whether members are there at the same time.
-    fn has_several(&self, events: &Events) -> bool {
+    /// Whether members, of one rank if given, are there at the same time.
+    fn has_several(&self, events: &Events, rank: Option<u32>) -> bool {
         let members = (0..events.locations()).filter(|at| self.members[*at]);
         let mut lives: Vec<(i64, i64)> = members
             .map(|at| events.place(at))
+            .filter(|place| rank.is_none_or(|rank| place.rank == rank))
             .map(|place| (place.first_ns, place.last_ns))
             .collect();
         lives.sort_unstable();
@@ -296,21 +352,20 @@ impl Share {
 
     /// What a location is, below [`KINDS`].
     fn kind(&self, location: usize) -> usize {
-        match (&self.all, &self.team) {
+        match (&self.all, &self.within) {
             (Some(all), _) => 1 + usize::from(!all[location]),
-            (_, Some(team)) if !team[location] => 2,
+            (_, Within::Run(of) | Within::Ranks(of)) if !of[location] => 2,
             _ => usize::from(!self.members[location]),
         }
     }
 
     /// How long a part of a location's computation takes, if its sum, now `own`, is the mean.
-    fn changed(&self, part: i64, location: usize, epoch: usize, own: i64) -> i64 {
+    fn changed(&self, part: i64, location: usize, group: usize, own: i64) -> i64 {
         if !self.members[location] || own <= 0 {
             return part;
         }
-        let epoch = if self.team.is_some() { 0 } else { epoch };
-        let (sum, ranks) = self.epochs.get(epoch).copied().unwrap_or_default();
-        let all = i128::from(own) * i128::from(ranks.max(1));
+        let (sum, count) = self.groups.get(group).copied().unwrap_or_default();
+        let all = i128::from(own) * i128::from(count.max(1));
         let changed = (i128::from(part) * i128::from(sum) / all) as i64;
         match self.only_less {
             true => changed.min(part),
@@ -325,8 +380,9 @@ pub struct Ahead<'e> {
     reading: Option<Reading<'e>>,
     is_main: bool,
     is_over: bool,
+    rank: u32,
     /// Meetings before.
-    epoch: usize,
+    meetings: usize,
     /// By share.
     own: Vec<i64>,
 }
@@ -334,7 +390,7 @@ pub struct Ahead<'e> {
 impl<'e> Ahead<'e> {
     fn new(events: &'e Events, location: usize, shares: &Shares) -> Ahead<'e> {
         let is_main = events.place(location).thread == 0 && !shares.0.is_empty();
-        let is_whole = |share: &Share| share.team.as_ref().is_some_and(|team| team[location]);
+        let is_whole = |share: &Share| share.within.is_whole(location);
         let mut own = vec![0; shares.0.len()];
         if shares.0.iter().any(is_whole) {
             let mut reading = Reading::new(events, location);
@@ -344,7 +400,8 @@ impl<'e> Ahead<'e> {
             reading: is_main.then(|| Reading::new(events, location)),
             is_main,
             is_over: false,
-            epoch: 0,
+            rank: events.place(location).rank,
+            meetings: 0,
             own,
         };
         ahead.sum(shares);
@@ -361,7 +418,7 @@ impl<'e> Ahead<'e> {
     /// A meeting is over.
     pub fn go_on(&mut self, shares: &Shares) {
         if self.is_main {
-            self.epoch += 1;
+            self.meetings += 1;
             self.sum(shares);
         }
     }
@@ -372,11 +429,12 @@ impl<'e> Ahead<'e> {
             return;
         };
         for (own, share) in self.own.iter_mut().zip(&shares.0) {
-            if share.team.is_none() {
+            if matches!(share.within, Within::Meetings) {
                 *own = 0;
             }
         }
-        self.is_over = !reading.add(shares, &mut self.own, |share| share.team.is_none());
+        let is_of_meetings = |share: &Share| matches!(share.within, Within::Meetings);
+        self.is_over = !reading.add(shares, &mut self.own, is_of_meetings);
     }
 }
 
@@ -460,6 +518,8 @@ pub struct LongCall {
     pub what: Option<usize>,
     /// By location: whether they take too long.
     pub members: Vec<bool>,
+    /// Whether the threads of a rank are compared with each other; else ranks are.
+    within_ranks: bool,
     /// By location: the part of their time that remains, once that is known.
     pub parts: Vec<f64>,
     /// The part of the rest that goes, 0..=1.
@@ -467,46 +527,67 @@ pub struct LongCall {
 }
 
 impl LongCall {
-    pub fn new(call: Sites, what: Option<usize>, (members, mended): (Vec<bool>, f64)) -> LongCall {
+    /// Threads of each rank are compared if `within_ranks`.
+    pub fn new(
+        call: Sites,
+        what: Option<usize>,
+        ((members, within_ranks), mended): ((Vec<bool>, bool), f64),
+    ) -> LongCall {
         LongCall {
             call,
             what,
             mended,
             parts: vec![1.0; members.len()],
             members,
+            within_ranks,
         }
     }
 
-    /// All that these calls take on a rank, or the part of it, becomes the mean of the other ranks, or other
-    /// threads of the rank, that have any; if none has, of all; and if that is one rank, 0. It never becomes
-    /// more.
+    /// All that these calls take on a rank, or the part of it, becomes the mean of the other ranks that have
+    /// any; if none has, of all; and if that is one rank, 0. Or so on a thread, with the threads of its rank. It
+    /// never becomes more.
     pub fn learn(&mut self, events: &Events, rests: &Rests) {
-        let rank = |location: usize| events.place(location).rank;
-        // By rank, and whether its threads are members: what their calls take.
-        let mut sums: BTreeMap<(u32, bool), i64> = BTreeMap::new();
+        let numbers = |location: usize| {
+            let rank = events.place(location).rank as usize;
+            match self.within_ranks {
+                true => (rank, location),
+                false => (0, rank),
+            }
+        };
+        // By group, whether its threads are members, and rank or thread: what its calls take.
+        let mut sums: BTreeMap<(usize, bool, usize), i64> = BTreeMap::new();
         for (&(location, site), rest) in rests {
             let rest = self.part(rest.off, rest.all);
             if self.call.has(Some(site)) && rest > 0 {
                 let location = location as usize;
-                let sum = sums.entry((rank(location), self.members[location]));
+                let (group, number) = numbers(location);
+                let sum = sums.entry((group, self.members[location], number));
                 let sum = sum.or_default();
                 *sum = sum.saturating_add(rest);
             }
         }
-        let has_others = sums.keys().any(|(_, is_member)| !is_member);
-        let counts = |is_member: bool| !is_member || !has_others && sums.len() > 1;
-        let compared = sums.iter().filter(|((_, is_member), _)| counts(*is_member));
-        let (time, count) = compared.fold((0i64, 0), |(time, count), (_, more)| {
-            (time.saturating_add(*more), count + 1)
-        });
-        let usual = ratio(time as f64, f64::from(count.max(1)));
-        for (location, part) in self.parts.iter_mut().enumerate() {
-            if self.members[location]
-                && let Some(own) = sums.get(&(rank(location), true))
-            {
-                *part = ratio(usual, *own as f64).min(1.0);
-            }
+        // By group, and whether they are members.
+        let mut groups: BTreeMap<(usize, bool), (i64, u32)> = BTreeMap::new();
+        for (&(group, is_member, _), more) in &sums {
+            let (time, count) = groups.entry((group, is_member)).or_default();
+            *time = time.saturating_add(*more);
+            *count += 1;
         }
+        let usual = |group: usize| {
+            let others = groups.get(&(group, false));
+            let several = || groups.get(&(group, true)).filter(|(_, count)| *count > 1);
+            let compared = others.or_else(several);
+            compared.map_or(0.0, |&(time, count)| ratio(time as f64, f64::from(count)))
+        };
+        let parts = (0..self.members.len()).map(|location| {
+            let (group, number) = numbers(location);
+            let own = sums.get(&(group, true, number));
+            match own.filter(|_| self.members[location]) {
+                Some(own) => ratio(usual(group), *own as f64).min(1.0),
+                None => 1.0,
+            }
+        });
+        self.parts = parts.collect();
     }
 }
 

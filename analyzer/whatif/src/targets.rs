@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use laggard_engine::events::Events;
 use laggard_patterns::rules::Repair;
-use laggard_report::{Report, RootCause, has_rank, words};
+use laggard_report::{Report, RootCause, Victim, has_rank, words};
 use laggard_trace::calls::{self, GenericType, Shape};
 
 use crate::place::Place;
@@ -109,6 +109,19 @@ pub fn threads_of(events: &Events, root: &RootCause) -> Option<Vec<bool>> {
     let ranks = locations_of(events, &root.rank_set).into_iter().enumerate();
     let members = || ranks.map(|(at, is_of)| is_of && is_such(at)).collect();
     (!root.thread_set.is_empty()).then(members)
+}
+
+/// By location: whether it is a first thread that starts a root cause for which mostly further threads wait;
+/// `None`: other ranks do.
+pub fn first_threads(events: &Events, root: &RootCause) -> Option<Vec<bool>> {
+    let all = |victims: &dyn Fn(&Victim) -> bool| -> f64 {
+        let victims = root.victims.iter().filter(|of| victims(of));
+        victims.map(|of| of.severity_s).sum()
+    };
+    let further = all(&|victim| !victim.thread_set.is_empty());
+    let ranks = locations_of(events, &root.rank_set).into_iter().enumerate();
+    let members = || ranks.map(|(at, is_of)| is_of && events.place(at).thread == 0);
+    (2.0 * further > all(&|_| true)).then(|| members().collect())
 }
 
 /// By location: whether its rank is of a set such as `0-3,8`.
