@@ -17,9 +17,15 @@ const OPEN_CALL: usize = 192;
 
 /// `hangs.c:27`, the first line with this text.
 fn line(text: &str) -> String {
-    let source = fs::read_to_string(programs().join(SOURCE)).expect("a source");
-    let at = source.lines().position(|line| line.contains(text));
-    format!("hangs.c:{}", at.expect("a line") + 1)
+    line_in(SOURCE, text)
+}
+
+fn line_in(source: &str, text: &str) -> String {
+    let path = programs().join(source);
+    let lines = fs::read_to_string(&path).expect("a source");
+    let at = lines.lines().position(|line| line.contains(text));
+    let name = path.file_name().expect("a name").display();
+    format!("{name}:{}", at.expect("a line") + 1)
 }
 
 /// Records a scene with three ranks; returns the trace.
@@ -129,6 +135,43 @@ fn ranks_that_wait_for_each_other_are_named() {
     let send = line("MPI_Send(large");
     let found = said(&bench, &trace, "deadlock");
     assert_eq!(found, [circle(&format!("MPI_Send at {send}"))]);
+}
+
+/// Threads that wait for threads never come back, either: each is told, and what the first one waits for.
+#[test]
+fn threads_that_wait_for_each_other_are_named() {
+    let source = "attacks/threads_hang.c";
+    let ended = |scene: &str| {
+        let bench = Bench::sharing(&format!("hangs-threads-{scene}"));
+        let program = bench.compile(source, &["-pthread"], &[]);
+        let words = [program.as_os_str(), OsStr::new(scene)];
+        bench.traced(2, &words, "trace").run().expect_orderly();
+        let trace = bench.path("trace");
+        said(&bench, &trace, "cut_off_in")
+    };
+    let [join, lock, barrier] = ["pthread_join(threads[own]", "never", "MPI_Barrier(WORLD)"]
+        .map(|text| line_in(source, text));
+    let mut hangs = ended("circle");
+    hangs.sort_unstable();
+    let told = |who: &str, rest: &str| format!("{who} was in {rest}");
+    let rank = format!(
+        "MPI_Barrier at {barrier} when its trace ended, , waiting for rank 0 to enter it; rank 0 was in \
+         pthread_join at {join}"
+    );
+    assert_eq!(hangs.len(), 3, "{hangs:?}");
+    assert!(
+        hangs[0].starts_with(&told("rank 0", &format!("pthread_join at {join}"))),
+        "{hangs:?}"
+    );
+    assert_eq!(hangs[1], told("rank 1", &rank));
+    assert!(
+        hangs[2].starts_with(&format!(
+            "threads 1-2 of rank 0 were in pthread_mutex_lock at {lock}"
+        )),
+        "{hangs:?}"
+    );
+    // Who waits for work when the program ends does not hang.
+    assert_eq!(ended("ends"), [""; 0]);
 }
 
 /// One of two is in their collective; a third waits for a request.

@@ -284,8 +284,14 @@ impl Stream {
     /// Marks the open call as returned.
     #[inline(always)]
     pub fn returns(&mut self, enter: u64, leave: u64) {
-        self.writer.open_call().leave();
+        self.is_back();
         self.returned(enter, leave);
+    }
+
+    /// Marks the open call as returned; its record follows.
+    #[inline(always)]
+    pub fn is_back(&mut self) {
+        self.writer.open_call().leave();
     }
 
     /// A call returned that was not marked as open.

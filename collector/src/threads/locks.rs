@@ -12,6 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use laggard_callpath::CallSite;
+use laggard_trace::Subject;
 use laggard_trace::calls::number;
 
 use super::admission::{is_beyond, waiter};
@@ -144,11 +145,13 @@ impl Wait {
             if !call.claim() {
                 return None;
             }
-            let place = Place::Path(place.path(call.stream()));
+            let path = place.path(call.stream());
+            // It may never end.
+            let enter = call.stream().enters(number, path, &Subject::NONE);
             let wait = Wait {
                 waiter,
-                what: what(place, number, key),
-                enter: call.stream().ends_stretch(),
+                what: what(Place::Path(path), number, key),
+                enter,
             };
             call.thread().membership.wait = Some(wait);
             call.release();
@@ -191,7 +194,13 @@ impl Wait {
             parameter,
             ..self.what
         };
-        kept(|| self.waiter.record(&what, (self.enter, leave)));
+        kept(|| {
+            // SAFETY: the thread's own state, and a stream that is not in use.
+            if let Some(stream) = unsafe { (*self.waiter.thread).stream.as_mut() } {
+                stream.is_back();
+            }
+            self.waiter.record(&what, (self.enter, leave));
+        });
     }
 
     /// The recording ends `now`, ticks, and the wait goes on. Another thread may say so: what this one used of the

@@ -313,9 +313,12 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
             idles(stream, done.function, None, (over, now));
         }
     }
-    // A thread that ended in a wait was cancelled.
-    if let Some(wait) = membership.wait.take().filter(|_| until.is_some()) {
-        wait.goes_on(stream, now);
+    if let Some(wait) = membership.wait.take() {
+        stream.is_back();
+        // A thread that ended in a wait was cancelled.
+        if until.is_some() {
+            wait.goes_on(stream, now);
+        }
     }
     if until.is_none() {
         signals::ends(stream, membership);

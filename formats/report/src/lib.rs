@@ -38,7 +38,7 @@ pub use findings::*;
 pub use model::Report;
 pub use numbers::{percent, ratio, seconds};
 pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingRanks};
-pub use ranks::{RankSet, has_rank, list_of_ranks, rank_ranges};
+pub use ranks::{RankSet, has_rank, list_of_ranks, rank_ranges, with_threads};
 pub use roots::{
     DelayCosts, Factors, GainAfter, RootCause, RootCounter, RootFunction, RootRank, RootShare,
     RootSite, Victim, WaitClass, WorstWait,

@@ -22,7 +22,7 @@ pub(crate) fn list_of_ranges(set: &str, most: usize) -> String {
 }
 
 /// `threads 1-3 of rank 0`: these `ranks` with the numbers of their threads, if any are told.
-pub(crate) fn with_threads(threads: &str, ranks: String, most: usize) -> String {
+pub fn with_threads(threads: &str, ranks: String, most: usize) -> String {
     match threads.is_empty() {
         true => ranks,
         false => {

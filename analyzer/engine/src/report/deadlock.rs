@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use laggard_report::units::duration;
-use laggard_report::{Anomaly, AnomalySeverity, list_of_ranks, seconds};
+use laggard_report::{Anomaly, AnomalySeverity, list_of_ranks, rank_ranges, seconds, with_threads};
 use laggard_trace::calls::{self, Shape, number};
 use laggard_trace::{SymmetricAddress, WORLD};
 
@@ -17,6 +17,20 @@ const ROWS: usize = 50;
 const NAMED: usize = 8;
 /// Most collectives of one communicator that are searched: ranks are in the same one, or in few.
 const NUMBERS: usize = 64;
+/// The threads of calls as ranges; empty if they are the ranks' first ones.
+fn further(calls: &[&Hanging]) -> String {
+    let threads = calls.iter().map(|call| call.thread);
+    match threads.clone().any(|thread| thread > 0) {
+        true => rank_ranges(threads),
+        false => String::new(),
+    }
+}
+
+/// `thread 1 of rank 0`
+fn party(call: &Hanging) -> String {
+    with_threads(&further(&[call]), format!("rank {}", call.rank), NAMED)
+}
+
 /// Shortest duration that a sentence tells, ns. Durations are lower bounds: the end of recording is
 /// unknown, only the last return of a call is known.
 const WORTH_TELLING: i64 = 1_000_000;
@@ -110,14 +124,11 @@ impl<'a> Scene<'a> {
         place: &mut impl FnMut(PathKey) -> String,
     ) -> String {
         let ranks = list_of_ranks(calls.iter().map(|call| call.rank), NAMED);
-        let is_one = calls.iter().all(|call| call.rank == first.rank);
+        let ranks = with_threads(&further(calls), ranks, NAMED);
+        let is_one = calls.len() == 1;
         let (verb, ended, who) = match is_one {
             true => ("was", "its trace ended", String::new()),
-            false => (
-                "were",
-                "their traces ended",
-                format!("rank {} ", first.rank),
-            ),
+            false => ("were", "their traces ended", format!("{} ", party(first))),
         };
         let since = self.end.saturating_sub(first.enter);
         let at_least = match since {

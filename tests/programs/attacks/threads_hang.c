@@ -1,0 +1,62 @@
+/* Threads of rank 0 wait for each other until a timer ends all (`circle`), or one waits for more work when the
+ * program ends (`ends`). */
+#include "../common.h"
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+
+static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static sem_t work;
+
+static NOINLINE void take_second(int which)
+{
+    pthread_mutex_lock(&mutexes[!which]); /* never */
+}
+
+static void *take_both(void *which)
+{
+    int first = which != NULL;
+    pthread_mutex_lock(&mutexes[first]);
+    usleep(50000);
+    take_second(first);
+    return NULL;
+}
+
+static void *serve(void *unused)
+{
+    for (;;) {
+        sem_wait(&work);
+        pass_ms(1);
+    }
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    int provided;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    start_clock();
+    pthread_t threads[2];
+    if (strcmp(argv[1], "circle") == 0) {
+        struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+        struct itimerspec time = {.it_value = {1, 0}};
+        timer_t timer;
+        REQUIRE(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+        timer_settime(timer, 0, &time, NULL);
+        if (rank == 0) {
+            for (int own = 0; own < 2; own++)
+                pthread_create(&threads[own], NULL, take_both, own ? threads : NULL);
+            for (int own = 0; own < 2; own++)
+                pthread_join(threads[own], NULL);
+        }
+    } else if (rank == 0) {
+        pthread_create(&threads[0], NULL, serve, NULL);
+        for (int round = 0; round < 5; round++) {
+            pass_ms(20);
+            sem_post(&work);
+        }
+        pass_ms(20);
+    }
+    MPI_Barrier(WORLD);
+    MPI_Finalize();
+}
