@@ -764,6 +764,24 @@ fn threads_that_wait_by_other_means_are_seen() {
     });
 }
 
+/// The end of a thread has the line that starts it as its place, whoever starts it.
+#[test]
+fn threads_that_others_start_have_a_place() {
+    let source = "threads/further.cpp";
+    until_right("further", |_| {
+        let run = Run::of("further.cpp", 1, "1");
+        let found = run.report["bottlenecks"].as_array().into_iter().flatten();
+        let line = mark(source, "inner");
+        let mut found = found.filter(|found| found["location"]["line"] == line);
+        let found = found.next().unwrap_or(&Value::Null);
+        let cause = &found["causes"][0];
+        check(cause["operation"] == "pthread_exit", found)?;
+        check(cause["location"]["line"] == mark(source, "start"), cause)?;
+        let severity = found["severity_s"].as_f64().unwrap_or(0.0);
+        check(near(severity, ROUNDS * DELAY, 0.1 * ROUNDS * DELAY), found)
+    });
+}
+
 /// Who executes a `single` region with `copyprivate` is late for those who get its values.
 #[test]
 fn values_of_single_regions_are_waited_for() {

@@ -20,7 +20,7 @@ use std::time::Duration;
 use laggard_callpath::{CallSite, Carried};
 
 use super::admission::{has_more_room, waiter};
-use super::early::Early;
+use super::early::{self, Early};
 use super::left_out::{is_left_out, is_own};
 use super::{Place, WANTED, is_recorded, locks, team};
 use crate::call::Call;
@@ -133,7 +133,7 @@ pub(super) enum Origin {
     /// In a library whose threads are its own affair, or before the recording.
     #[default]
     Unknown,
-    /// At this address, by a thread that is no location.
+    /// At this address, where no call path may be looked up.
     Code(u64),
     Path(Carried),
 }
@@ -152,6 +152,7 @@ impl Origin {
                 path
             })
         });
+        let path = path.or_else(|| early::path(site));
         path.map_or(Origin::Code(site.ra.wrapping_sub(1)), Origin::Path)
     }
 

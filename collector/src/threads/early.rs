@@ -67,6 +67,18 @@ impl Early {
         self.kept.iter().any(|kept| !is_wait(kept.number))
     }
 
+    /// The path of a call of the calling thread, which has not returned; `None` where nothing may be looked up.
+    fn path(&mut self, site: CallSite) -> Option<Carried> {
+        let stack = thread::stack();
+        let here = (&raw const stack) as u64;
+        let has_room = stack.contains(&here) && here - stack.start >= FIRST_CALL;
+        let settings = run::settings().filter(|_| has_room && posix::is_safe(site.sp, &stack))?;
+        let tracer = self.tracer.get_or_insert_with(Box::default);
+        // SAFETY: as stated.
+        let path = unsafe { tracer.capture(&site, settings.depth) };
+        Some(tracer.carry(path))
+    }
+
     /// Whether something that lasted so long is to be kept. What is shorter makes room for it.
     fn has_room(&mut self, lasted: u64) -> bool {
         if self.kept.len() < MOST {
@@ -92,6 +104,15 @@ pub fn is_kept() -> bool {
     is_none && births::begin().is_some_and(|begin| begin.may_be_kept())
 }
 
+/// The path of a call of the calling thread, which has not returned, without a stream: the thread is no location, or its
+/// stream is not to be used now.
+pub fn path(site: CallSite) -> Option<Carried> {
+    match births::begin() {
+        Some(begin) => begin.early.path(site),
+        None => Early::default().path(site),
+    }
+}
+
 /// Such a thread was in this call since `enter`, ticks.
 pub fn keep(site: CallSite, (number, key, parameter): (u16, u64, u64), enter: u64) {
     let is_wanted = is_recorded() && locks::is_any_waiting();
@@ -107,21 +128,14 @@ pub fn keep(site: CallSite, (number, key, parameter): (u16, u64, u64), enter: u6
     if lasted < clock::ticks(LEAST) || !begin.early.has_room(lasted) {
         return;
     }
-    let stack = thread::stack();
-    let here = (&raw const stack) as u64;
-    let has_room = stack.contains(&here) && here - stack.start >= FIRST_CALL;
-    let (true, Some(settings)) = (has_room && posix::is_safe(site.sp, &stack), run::settings())
-    else {
+    let Some(path) = begin.early.path(site) else {
         return;
     };
-    let tracer = begin.early.tracer.get_or_insert_with(Box::default);
-    // SAFETY: the calling thread's call, which has not returned.
-    let path = unsafe { tracer.capture(&site, settings.depth) };
     begin.early.kept.push(Kept {
         number,
         parameter,
         key,
-        path: tracer.carry(path),
+        path,
         times: (enter, leave),
         used: Used::now(),
         lasted,
