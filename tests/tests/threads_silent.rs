@@ -116,6 +116,15 @@ fn is_on_a_time_line(bench: &Bench, run: &Run) -> Result<(), Off> {
     check(samples > 500.0 * ROUNDS * DELAY, &line["samples"])
 }
 
+/// Nobody waits for what a cancelled thread waited for, whether it was known or not.
+#[test]
+fn cancelled_threads_do_not_wait() {
+    let run = Run::of("cancelled.c", 1, "1");
+    let posts = run.dump.lines().filter(|line| line.contains(" sem_post "));
+    // For the one thread that was not cancelled.
+    assert_eq!(posts.count(), 1, "{}", run.dump);
+}
+
 /// Four threads want a mutex at the same time.
 #[test]
 fn contention_is_charged_to_those_who_hold() {

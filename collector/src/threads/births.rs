@@ -12,6 +12,7 @@
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
+use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -118,9 +119,24 @@ pub(super) struct Begin {
     creator: Option<u32>,
     /// What it did until it became a location.
     pub early: Early,
+    /// What it waits for meanwhile, as far as that is counted; 0 = nothing.
+    awaited: u64,
 }
 
 impl Begin {
+    /// The thread waits for this from now on, and is no location; 0 = it waits for nothing. What it waited for before is
+    /// over: it may have left that wait by a jump, or by its end.
+    pub fn awaits(&mut self, key: u64) {
+        let before = mem::replace(&mut self.awaited, key);
+        if before != 0 {
+            locks::awaits_early_no_more(before);
+            joins_no_more(before);
+        }
+        if key != 0 {
+            locks::awaits_early(key);
+        }
+    }
+
     /// Whether what the thread does before it is a location is kept: it is one of the program's.
     pub fn may_be_kept(&self) -> bool {
         !matches!(self.origin, Origin::Unknown)
@@ -346,6 +362,7 @@ macro_rules! creates {
                         origin,
                         creator: thread::own_number(),
                         early: Early::default(),
+                        awaited: 0,
                     }));
                     // SAFETY: as above, with a function and an argument in place of the caller's that lead to these.
                     let failed = unsafe { NEXT.get(absent)($($p,)* starts, begin.cast()) };
@@ -424,6 +441,7 @@ unsafe extern "C" fn ends(begin: *mut c_void) {
     if STATE.load(Ordering::Relaxed) & state::RECORDING == 0 {
         return;
     }
+    begin.awaits(0);
     // SAFETY: the slot belongs to this thread.
     let is_known = unsafe { !(*slot()).is_null() };
     // SAFETY: takes no arguments.

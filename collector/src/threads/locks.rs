@@ -17,7 +17,7 @@ use laggard_trace::calls::number;
 
 use super::admission::{is_beyond, waiter};
 use super::left_out::is_left_out;
-use super::{MISSED, Place, Waiter, What, early, is_paused, is_recorded, ompt};
+use super::{MISSED, Place, Waiter, What, births, early, is_paused, is_recorded, ompt};
 use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
 use crate::next::{Next, Target};
@@ -132,7 +132,7 @@ impl Wait {
                 MISSED.waits.fetch_add(1, Ordering::Relaxed);
             }
             if waiter.is_none() && !become_location && early::is_kept() {
-                AWAITED.of(key).fetch_add(EARLY, Ordering::Relaxed);
+                births::begin()?.awaits(key);
                 let thread = ptr::null_mut();
                 return Some(Wait {
                     waiter: Waiter { thread, site },
@@ -166,8 +166,11 @@ impl Wait {
     pub fn end(&self, parameter: u64) {
         let (What { number, key, .. }, site) = (self.what, self.waiter.site);
         if self.waiter.thread.is_null() {
-            AWAITED.of(key).fetch_sub(EARLY, Ordering::Relaxed);
-            kept(|| early::keep(site, (number, key, parameter), self.enter));
+            kept(|| {
+                births::begin()?.awaits(0);
+                early::keep(site, (number, key, parameter), self.enter);
+                Some(())
+            });
             return;
         }
         let leave = clock::now();
@@ -201,6 +204,13 @@ impl Wait {
             }
             self.waiter.record(&what, (self.enter, leave));
         });
+    }
+
+    /// The calling thread, a location, ends in it.
+    pub fn is_left(&self) {
+        awaits_no_more(self.what.key);
+        births::joins_no_more(self.what.key);
+        WAITING.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The recording ends `now`, ticks, and the wait goes on. Another thread may say so: what this one used of the
@@ -239,6 +249,16 @@ pub fn awaits(key: u64) {
 /// It does not wait any more.
 pub fn awaits_no_more(key: u64) {
     AWAITED.of(key).fetch_sub(1, Ordering::Relaxed);
+}
+
+/// A thread that is no location begins to wait for a signal.
+pub fn awaits_early(key: u64) {
+    AWAITED.of(key).fetch_add(EARLY, Ordering::Relaxed);
+}
+
+/// It does not wait any more.
+pub fn awaits_early_no_more(key: u64) {
+    AWAITED.of(key).fetch_sub(EARLY, Ordering::Relaxed);
 }
 
 /// Whether a location waits for a lock.

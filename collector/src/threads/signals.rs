@@ -5,8 +5,7 @@
 //! record then. Waits for signals alone make no thread a location: many programs and libraries have
 //! threads that wait for work most of the time. What lasts is kept of them, see [`early`](super::early).
 //!
-//! *Constraints.* These calls are cancellation points: what is noted of a wait may stay, which costs
-//! some records.
+//! *Constraints.* These calls are cancellation points: what is noted of a wait is taken back at the thread's end then.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -315,9 +315,10 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
     }
     if let Some(wait) = membership.wait.take() {
         stream.is_back();
-        // A thread that ended in a wait was cancelled.
-        if until.is_some() {
-            wait.goes_on(stream, now);
+        match until {
+            Some(_) => wait.goes_on(stream, now),
+            // It was cancelled.
+            None => wait.is_left(),
         }
     }
     if until.is_none() {
