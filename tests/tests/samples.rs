@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 const WAYS: [&str; 3] = ["perf", "signal", "thread"];
 /// Rounds of the programs that are late.
 const ROUNDS: f64 = 40.0;
+/// Ranks of each run.
+const RANKS: f64 = 2.0;
 /// Frequent samples: the programs are short.
 const HZ: &str = "1000";
 
@@ -302,6 +304,30 @@ fn short_stretches_are_sampled() {
                 true => Ok(()),
                 false => Err(format!("{shares:?} of {all} ns by {way}").into()),
             }
+        });
+    }
+}
+
+/// What recording a call takes is no time of the function that makes it.
+#[test]
+fn samples_in_the_collector_are_nobodys() {
+    for way in WAYS {
+        until_right(&format!("own code by {way}"), |_| {
+            let bench = Bench::sharing(&format!("samples-own-{way}"));
+            let program = bench.compile("processor/own_code.c", &[], &[]);
+            let (said, trace) = traced(&bench, way, &[program.as_os_str()], true);
+            let said: Value = serde_json::from_str(&said).expect("what the program says");
+            let report: Value = serde_json::from_str(&bench.analyze_agreed(&trace)).expect("JSON");
+            let share = |name: &str| {
+                let mut functions = report["functions"].as_array().into_iter().flatten();
+                let row = functions.find(|row| row["location"]["function"] == name);
+                let total = row.and_then(|row| row["total_s"].as_f64()).unwrap_or(0.0);
+                1e9 * total / (RANKS * said[name].as_f64().expect("a number"))
+            };
+            let (called, computed) = (share("call"), share("compute"));
+            // Its own code takes a fiftieth of the time, and recording it some tenths.
+            check(called < 0.1, &(called, way))?;
+            check((computed - 1.0).abs() < 0.1, &(computed, way))
         });
     }
 }
