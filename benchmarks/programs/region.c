@@ -1,5 +1,9 @@
-/* Empty parallel regions, each with its begin and its end. The runtime is runtime.c. */
+/* Empty parallel regions, each with its begin and its end. The runtime is runtime.c, or GCC's, with as many threads as
+ * TEAM says. */
 #define CALLS 2
+#ifndef TEAM
+#define TEAM 2
+#endif
 #include "micro.h"
 
 void GOMP_parallel(void (*function)(void *), void *data, unsigned threads, unsigned flags);
@@ -14,6 +18,6 @@ static void region(void *data) {
 }
 
 static __attribute__((noinline)) void step(void) {
-    GOMP_parallel(region, NULL, 2, 0);
+    GOMP_parallel(region, NULL, TEAM, 0);
     __asm__ volatile("" ::: "memory");
 }

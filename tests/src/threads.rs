@@ -139,6 +139,19 @@ impl Run {
             .unwrap_or(&Value::Null)
     }
 
+    /// Whether the call paths of a pattern's findings begin in the main program.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn begins_in_main(&self, pattern: &str) -> Result<(), Off> {
+        let found = self.report["bottlenecks"].as_array().into_iter().flatten();
+        let paths = found.filter(|found| found["pattern"] == pattern);
+        let paths = paths.map(|found| &found["location"]["callpath"]);
+        let paths: Vec<&Value> = paths.collect();
+        let is_whole = |path: &&Value| path[0].as_str().is_some_and(|of| of.starts_with("main "));
+        check(!paths.is_empty() && paths.iter().all(is_whole), &paths)
+    }
+
     /// Whether a metric has this value, but for a tenth.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ fn a_late_thread_is_the_root_of_what_others_wait() {
         let loop_ = mark(source, "loop");
         let found = run.finding("wait_at_implicit_omp_barrier");
         check(found["location"]["line"] == loop_, found)?;
+        run.begins_in_main("wait_at_implicit_omp_barrier")?;
         let cause = &found["causes"][0];
         check(cause["rank"] == 0 && cause["thread"] == 1, cause)?;
         check(
@@ -625,6 +626,7 @@ fn a_runtime_with_a_tools_interface_tells_the_same() {
         let run = Run::by_clang("late_thread.c", 2, "2");
         let waited = ROUNDS * DELAY;
         run.loses("wait_at_implicit_omp_barrier", waited)?;
+        run.begins_in_main("wait_at_implicit_omp_barrier")?;
         run.loses("wait_at_barrier", waited)?;
         let root = run.root();
         check(root["rank_set"] == "0" && root["thread_set"] == "1", root)

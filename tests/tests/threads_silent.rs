@@ -75,6 +75,7 @@ fn a_serial_part_is_the_first_threads() {
         let run = Run::recorded_with(&bench, &program, (1, "4"), &sampled);
         let idle = 3.0 * ROUNDS * DELAY;
         run.loses("idle_threads", idle)?;
+        run.begins_in_main("idle_threads")?;
         let root = run.root();
         let cost = root["severity_s"].as_f64().unwrap_or(0.0);
         check(near(cost, idle, 0.1 * idle), root)?;

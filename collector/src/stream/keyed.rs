@@ -11,7 +11,8 @@ use crate::signature::Raw;
 /// Call paths of single addresses.
 #[derive(Default)]
 pub struct Codes {
-    known: FastMap<u64, u32>,
+    /// By address, and the path around it.
+    known: FastMap<(u64, u32), u32>,
     /// Changes with each library that was unloaded.
     unloads: u32,
 }
@@ -29,28 +30,36 @@ impl Stream {
         now
     }
 
-    /// The id of the path that is this address alone.
-    pub fn code_path(&mut self, address: u64) -> u32 {
+    /// The id of the path that is this address, in the region with that path; 0 = in none.
+    pub fn code_path(&mut self, address: u64, region: u32) -> u32 {
         let unloads = laggard_callpath::unloads();
         if self.codes.unloads != unloads {
             // Other code may be at these addresses now.
             self.codes.known.clear();
             self.codes.unloads = unloads;
         }
-        match self.codes.known.get(&address) {
+        match self.codes.known.get(&(address, region)) {
             Some(&path) => path,
-            None => self.new_code(address),
+            None => self.new_code(address, region),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn new_code(&mut self, address: u64) -> u32 {
+    fn new_code(&mut self, address: u64, region: u32) -> u32 {
         let path = self.tracer.function(address);
+        let (around, depth) = (PathId(region), self.depth);
+        let is_its_begin = self.tracer.frames(around).first() == self.tracer.frames(path).first();
+        let path = match is_its_begin {
+            true => around,
+            false => self
+                .teams
+                .path_around(&mut self.tracer, (path, around), depth),
+        };
         if self.tracer.has_new() {
             guarded(|| self.define_paths());
         }
-        self.codes.known.insert(address, path.0);
+        self.codes.known.insert((address, region), path.0);
         path.0
     }
 

@@ -21,6 +21,8 @@ pub mod runtime {
 
     static THREADS: Slot<Ask> = Slot::within("omp_get_num_threads\0", RUNTIMES);
     static NUMBER: Slot<Ask> = Slot::within("omp_get_thread_num\0", RUNTIMES);
+    static MOST: Slot<Ask> = Slot::within("omp_get_max_threads\0", RUNTIMES);
+    static MOST_LEVELS: Slot<Ask> = Slot::within("omp_get_max_active_levels\0", RUNTIMES);
 
     /// Where the runtime is that programs of GCC call.
     pub fn address() -> *const super::c_void {
@@ -31,6 +33,18 @@ pub mod runtime {
     pub fn threads() -> u32 {
         // SAFETY: a function of the runtime that runs this thread.
         unsafe { THREADS.get()() as u32 }
+    }
+
+    /// Whether a team that the calling thread forks has no other thread: the program wants so many, 0 = as many as usual,
+    /// and the thread is in a team of several or not.
+    pub fn forks_alone(wanted: u32, is_in_team: bool) -> bool {
+        // SAFETY: as above.
+        let ask = |slot: &Slot<Ask>| unsafe { slot.get()() };
+        let is_one = || match wanted {
+            0 => ask(&MOST) == 1,
+            wanted => wanted == 1,
+        };
+        is_one() || is_in_team && ask(&MOST_LEVELS) == 1
     }
 
     /// Number of the calling thread in its team.
@@ -52,17 +66,22 @@ pub struct Part {
 
 /// Functions that fork a team.
 macro_rules! forks {
-    ($($name:ident ($($p:ident: $t:ty),*);)*) => {$(
+    ($($name:ident ($threads:ident: $of:ty $(, $p:ident: $t:ty)*);)*) => {$(
         #[unsafe(no_mangle)]
-        unsafe extern "C-unwind" fn $name(function: Function, data: *mut c_void, $($p: $t),*) {
-            type Real = unsafe extern "C-unwind" fn(Function, *mut c_void, $($t),*);
+        unsafe extern "C-unwind" fn $name(
+            function: Function,
+            data: *mut c_void,
+            $threads: $of,
+            $($p: $t),*
+        ) {
+            type Real = unsafe extern "C-unwind" fn(Function, *mut c_void, $of, $($t),*);
             static NEXT: Slot<Real> = Slot::within(concat!(stringify!($name), "\0"), RUNTIMES);
             let site = laggard_callpath::call_site!();
             // SAFETY: passes the caller's arguments to the function it called, and one in place
             // of the region's that calls that.
             unsafe {
-                fork(site, Part { reductions: 0, function, data }, |function, data| {
-                    NEXT.get()(function, data, $($p),*);
+                fork(site, Part { reductions: 0, function, data }, $threads, |function, data| {
+                    NEXT.get()(function, data, $threads, $($p),*);
                 });
             }
         }
@@ -109,7 +128,7 @@ unsafe extern "C-unwind" fn GOMP_parallel_reductions(
             function,
             data,
         };
-        fork(site, part, |function, data| {
+        fork(site, part, threads, |function, data| {
             NEXT.get()(function, data, threads, flags)
         })
     }

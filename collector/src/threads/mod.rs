@@ -102,6 +102,8 @@ enum Place {
     Call(CallSite),
     /// At this address: its call is over, or was a library's.
     Code(u64),
+    /// The same in the region with this path.
+    Within(u64, u32),
     /// Already known.
     Path(u32),
 }
@@ -125,7 +127,8 @@ impl Place {
     fn path(self, stream: &mut Stream) -> u32 {
         match self {
             Place::Call(site) => stream.path(&site),
-            Place::Code(address) => stream.code_path(address),
+            Place::Code(address) => stream.code_path(address, 0),
+            Place::Within(address, region) => stream.code_path(address, region),
             Place::Path(path) => path,
         }
     }

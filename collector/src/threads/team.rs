@@ -8,6 +8,7 @@
 //! Runtimes with a tools interface say the same by themselves (see [`ompt`](super::ompt)).
 
 use std::ffi::c_void;
+use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -68,6 +69,8 @@ struct Team {
     met: u64,
     /// The code that forked it; 0 = not known.
     code: u64,
+    /// The path of its region, where the runtime tells of itself, on the thread that forked it; 0 = not known.
+    path: u32,
 }
 
 impl Team {
@@ -79,12 +82,21 @@ impl Team {
             number: runtime::number(),
             met: 0,
             code: 0,
+            path: 0,
         }
     }
 
     /// The parameter of its records: size, and number of the thread in the high half.
     fn parameter(&self) -> u64 {
         u64::from(self.size) | u64::from(self.number) << 32
+    }
+
+    /// Where the thread forked it, as the runtime tells.
+    fn fork(&self) -> Place {
+        match self.path {
+            0 => Place::Code(self.code),
+            path => Place::Path(path),
+        }
     }
 
     /// The record of one of its meetings.
@@ -129,8 +141,8 @@ pub struct Membership {
     called_from: u64,
     /// Function of the region that it is in; 0 if it is in none.
     function: u64,
-    /// The team that it has forked last, and when, ticks.
-    forked: (u64, u64),
+    /// The team that it has forked last, when, ticks, and the path of its region.
+    forked: (u64, u64, u32),
     /// When it began to wait in a meeting or for tasks, ticks; 0 = it does not wait.
     met: u64,
     /// The task that it executes, by an address; 0 = the part of its own in the region.
@@ -292,7 +304,7 @@ impl Done {
 
     /// Records that wait.
     fn record(&self, stream: &mut Stream, times: (u64, u64)) {
-        let place = Place::Code(self.function);
+        let place = Place::Within(self.function, stream.around());
         let what = self.team.meeting(number::omp_parallel_end, place, JOIN);
         what.write_of(stream, self.is_paused, times);
     }
@@ -330,7 +342,7 @@ pub fn ends(stream: &mut Stream, membership: &mut Membership, until: Option<u64>
 fn idles(stream: &mut Stream, function: u64, team: Option<&Team>, (since, now): (u64, u64)) {
     let what = What {
         number: number::omp_idle,
-        place: Place::Code(function),
+        place: Place::Within(function, stream.around()),
         parameter: team.map_or(0, Team::parameter),
         key: key(team.map_or(0, |team| team.id), FORK),
     };
@@ -358,11 +370,13 @@ struct Region {
     ended: u64,
 }
 
-/// Runs a region: `run` gets the function and the data that every thread of the team calls.
+/// Runs a region for which the program wants so many threads: `run` gets the function and the data that every thread of
+/// the team calls.
 #[inline(always)]
 pub unsafe fn fork<T>(
     site: CallSite,
     part: Part,
+    threads: u32,
     run: impl FnOnce(Function, *mut c_void) -> T,
 ) -> T {
     static IS_ASKED: AtomicBool = AtomicBool::new(false);
@@ -377,30 +391,31 @@ pub unsafe fn fork<T>(
         }
         return run(part.function, part.data);
     }
-    let Some(waiter) = Waiter::begin(site) else {
-        let Some(waiter) = Waiter::goes_on(site) else {
-            return run(part.function, part.data);
-        };
-        let outer = std::mem::take(&mut waiter.membership().team);
-        let result = run(unknown, (&raw const part).cast_mut().cast());
-        waiter.membership().team = outer;
-        return result;
+    let recorded = Waiter::begin(site);
+    let Some(waiter) = recorded.or_else(|| Waiter::goes_on(site)) else {
+        return run(part.function, part.data);
     };
     let outer = waiter.membership().team;
+    let is_alone = recorded.is_some() && runtime::forks_alone(threads, outer.size > 1);
+    if recorded.is_none() || is_alone {
+        waiter.membership().team = Team::default();
+        let member = if is_alone { alone } else { unknown };
+        let result = run(member, (&raw const part).cast_mut().cast());
+        waiter.membership().team = outer;
+        return result;
+    }
+    let (forked, path) = begins_region(&waiter, false);
     let mut region = Region {
         part,
         id: TEAMS.fetch_add(1, Ordering::Relaxed) + 1,
         forker: waiter.thread,
         site,
-        path: None,
-        place: Place::Call(site),
-        forked: waiter.enter(|_, _| ()),
+        path: path.map(|(region, _)| region),
+        place: path.map_or(Place::Call(site), |(_, id)| Place::Path(id)),
+        forked,
         team: Team::default(),
         ended: 0,
     };
-    if let Some((path, id)) = self::region(&waiter, false) {
-        (region.path, region.place) = (Some(path), Place::Path(id));
-    }
     let shared = &raw mut region;
     let result = run(member, shared.cast());
     // SAFETY: the region is on this stack, and all others have left it.
@@ -410,22 +425,45 @@ pub unsafe fn fork<T>(
     if region.team.size > 1 {
         let now = clock::now();
         Over::of(region.id).at.note(region.id, now);
-        let place = Place::Code(region.part.function as usize as u64);
+        let function = region.part.function as usize as u64;
+        let place = match region.place {
+            Place::Path(around) => Place::Within(function, around),
+            _ => Place::Code(function),
+        };
         let what = region.team.meeting(number::omp_parallel_end, place, JOIN);
         waiter.record(&what, (region.ended, now));
     }
     result
 }
 
-/// The path of a region that the thread forks, by a call of the program, or of the runtime that it has called.
-fn region(waiter: &Waiter, is_of_runtime: bool) -> Option<(stream::Region, u32)> {
+/// The thread forks a region, by a call of the program, or of the runtime that it has called. Returns when, ticks, and the
+/// region's path.
+fn begins_region(waiter: &Waiter, is_of_runtime: bool) -> (u64, Option<(stream::Region, u32)>) {
     let mut call = Call::over(waiter.thread, waiter.site, 0, (0, 0));
     if !call.claim() {
-        return None;
+        return (clock::now(), None);
     }
+    let now = call.stream().ends_stretch();
     let path = guarded(|| call.stream().region(&waiter.site, is_of_runtime));
     call.release();
-    path
+    (now, path)
+}
+
+/// Stands in for the function of a region whose team has no other thread: nobody waits for it, so it has no records.
+unsafe extern "C-unwind" fn alone(part: *mut c_void) {
+    let site = laggard_callpath::call_site!();
+    // SAFETY: as in `unknown`.
+    let Part { function, data, .. } = unsafe { part.cast::<Part>().read() };
+    let set = |function| {
+        let waiter = Waiter::goes_on(site);
+        waiter.map_or(0, |waiter| {
+            mem::replace(&mut waiter.membership().function, function)
+        })
+    };
+    let outer = set(function as usize as u64);
+    // SAFETY: as above.
+    unsafe { function(data) };
+    set(outer);
 }
 
 /// Stands in for the function of a region.
@@ -443,7 +481,7 @@ unsafe extern "C-unwind" fn member(shared: *mut c_void) {
                 site,
             };
             let membership = waiter.membership();
-            let outer = std::mem::replace(&mut membership.function, function as usize as u64);
+            let outer = mem::replace(&mut membership.function, function as usize as u64);
             function(data);
             waiter.membership().function = outer;
             (*region).ended = waiter.enter(|membership, now| membership.met = now);
@@ -548,8 +586,8 @@ fn arrive(waiter: &Waiter, team: &Team, function: u64, region: Option<stream::Re
         if let Some((done, times)) = done {
             done.record(stream, times);
         }
-        idles(stream, function, Some(team), (since, now));
         stream.is_in(region);
+        idles(stream, function, Some(team), (since, now));
     });
     call.release();
 }
@@ -579,7 +617,7 @@ pub fn begun_at(site: CallSite) -> Option<u64> {
 /// Where the calling thread has called the function that forks a team now, if that is known.
 pub fn called_from(site: CallSite) -> Option<u64> {
     let waiter = Waiter::goes_on(site)?;
-    let code = std::mem::take(&mut waiter.membership().called_from);
+    let code = mem::take(&mut waiter.membership().called_from);
     (code != 0).then_some(code)
 }
 
@@ -596,13 +634,13 @@ pub fn forks(site: CallSite, code: u64) -> u64 {
         return 0;
     }
     if !is_begun {
-        membership.forked = (UNKNOWN, 0);
+        membership.forked = (UNKNOWN, 0, 0);
         return UNKNOWN;
     }
     let id = TEAMS.fetch_add(1, Ordering::Relaxed) + 1;
-    membership.forked = (id, waiter.enter(|_, _| ()));
-    let region = region(&waiter, true).map(|(region, _)| region);
-    Over::note(id, code.wrapping_sub(1), region);
+    let (now, path) = begins_region(&waiter, true);
+    membership.forked = (id, now, path.map_or(0, |(_, id)| id));
+    Over::note(id, code.wrapping_sub(1), path.map(|(region, _)| region));
     id
 }
 
@@ -620,10 +658,11 @@ pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
             number,
             met: 0,
             code,
+            path: 0,
         },
     };
     let membership = waiter.membership();
-    let (forked, since) = membership.forked;
+    let (forked, since, path) = membership.forked;
     if forked != id {
         match id {
             0 | UNKNOWN => begins_unknown(site),
@@ -634,12 +673,13 @@ pub fn enters(site: CallSite, id: u64, (size, number): (u32, u32)) {
     if id == 0 {
         return;
     }
-    membership.forked = (0, 0);
+    membership.forked = (0, 0, 0);
     membership.outer[membership.depth] = membership.team;
     membership.depth += 1;
+    let team = Team { path, ..team };
     membership.team = team;
     if team.size > 1 {
-        let what = team.meeting(number::omp_parallel, Place::Code(code), FORK);
+        let what = team.meeting(number::omp_parallel, team.fork(), FORK);
         waiter.record(&what, (since, clock::now()));
     }
 }
@@ -686,12 +726,11 @@ pub fn joins(site: CallSite, id: u64) {
     }
     membership.depth -= 1;
     membership.team = membership.outer[membership.depth];
-    let ended = std::mem::take(&mut membership.met);
+    let ended = mem::take(&mut membership.met);
     if team.size > 1 && ended != 0 {
         let now = clock::now();
         Over::of(id).at.note(id, now);
-        let place = Place::Code(team.code);
-        let what = team.meeting(number::omp_parallel_end, place, JOIN);
+        let what = team.meeting(number::omp_parallel_end, team.fork(), JOIN);
         waiter.record(&what, (ended, now));
     }
 }
@@ -710,7 +749,7 @@ pub fn met(site: CallSite, number: u16, code: u64) {
     };
     let leave = clock::now();
     let membership = waiter.membership();
-    let enter = std::mem::take(&mut membership.met);
+    let enter = mem::take(&mut membership.met);
     // All threads count the same barriers.
     membership.team.met += 1;
     if enter == 0 {
@@ -753,7 +792,7 @@ pub fn barrier_if<T>(
     result
 }
 
-const _: () = assert!(!std::mem::needs_drop::<Region>() && !std::mem::needs_drop::<Waiter>());
+const _: () = assert!(!mem::needs_drop::<Region>() && !mem::needs_drop::<Waiter>());
 
 #[cfg(test)]
 mod tests {
