@@ -147,11 +147,11 @@ fn threads_that_wait_for_each_other_are_named() {
         let words = [program.as_os_str(), OsStr::new(scene)];
         bench.traced(2, &words, "trace").run().expect_orderly();
         let trace = bench.path("trace");
-        said(&bench, &trace, "cut_off_in")
+        all_said(&bench, &trace, ["cut_off_in", "deadlock"])
     };
     let [join, lock, barrier] = ["pthread_join(threads[own]", "never", "MPI_Barrier(WORLD)"]
         .map(|text| line_in(source, text));
-    let mut hangs = ended("circle");
+    let [mut hangs, circles] = ended("circle");
     hangs.sort_unstable();
     let told = |who: &str, rest: &str| format!("{who} was in {rest}");
     let rank = format!(
@@ -170,8 +170,24 @@ fn threads_that_wait_for_each_other_are_named() {
         )),
         "{hangs:?}"
     );
+    let lock = format!("pthread_mutex_lock at {lock}");
+    let circle = format!(
+        "threads 1-2 of rank 0 wait for each other, so that none can go on: thread 1 of rank 0 in {lock} for \
+         thread 2 of rank 0, thread 2 of rank 0 in {lock} for thread 1 of rank 0"
+    );
+    assert_eq!(circles, [circle]);
+
+    // Who has it may give it back.
+    let [hangs, circles] = ended("held");
+    let held = format!(
+        "thread 1 of rank 0 was in {lock} when its trace ended, , waiting for rank 0, which has it; it was in no \
+         call that is known"
+    );
+    assert!(hangs.contains(&held), "{hangs:?}");
+    assert_eq!(circles, [""; 0]);
+
     // Who waits for work when the program ends does not hang.
-    assert_eq!(ended("ends"), [""; 0]);
+    assert_eq!(ended("ends"), [const { Vec::<String>::new() }; 2]);
 }
 
 /// One of two is in their collective; a third waits for a request.

@@ -12,8 +12,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use laggard_callpath::CallSite;
-use laggard_trace::Subject;
 use laggard_trace::calls::number;
+use laggard_trace::{OpenCall, Subject};
 
 use super::admission::{is_beyond, waiter};
 use super::left_out::is_left_out;
@@ -58,13 +58,22 @@ impl Mutex {
         }
     }
 
+    /// The number in the kernel of the thread that holds it; 0: nobody does.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn owner(mutex: *const Mutex) -> u32 {
+        // SAFETY: as the caller states.
+        unsafe { (*mutex).owner.load(Ordering::Relaxed) }.cast_unsigned()
+    }
+
     /// Whether the calling thread holds it: it may do so several times.
     ///
     /// # Safety
     /// As above.
     unsafe fn is_own(mutex: *const Mutex) -> bool {
         // SAFETY: as the caller states, and a system call without arguments.
-        unsafe { (*mutex).owner.load(Ordering::Relaxed) == libc::gettid() }
+        unsafe { Mutex::owner(mutex) == libc::gettid().cast_unsigned() }
     }
 }
 
@@ -147,7 +156,7 @@ impl Wait {
             }
             let path = place.path(call.stream());
             // It may never end.
-            let enter = call.stream().enters(number, path, &Subject::NONE);
+            let enter = call.stream().enters(number, path, &subject(number, key));
             let wait = Wait {
                 waiter,
                 what: what(Place::Path(path), number, key),
@@ -221,6 +230,19 @@ impl Wait {
             ..self.what
         };
         what.write_of(stream, is_paused(), (self.enter, now.max(self.enter)));
+    }
+}
+
+/// What is known of a wait at its begin: of a mutex, who has it.
+fn subject(number: u16, key: u64) -> Subject {
+    match number {
+        number::pthread_mutex_lock | number::mtx_lock => Subject {
+            flags: OpenCall::HAS_VALUE,
+            // SAFETY: the calling thread is about to lock this mutex.
+            value: unsafe { Mutex::owner(key as *const Mutex) }.into(),
+            ..Subject::NONE
+        },
+        _ => Subject::NONE,
     }
 }
 

@@ -48,8 +48,10 @@ pub struct FileHeader {
     pub start_unix_ns: u64,
     /// Process id.
     pub pid: u32,
+    /// The thread's number in its kernel; 0 = not known.
+    pub tid: u32,
     /// Zero.
-    pub reserved: [u8; 40],
+    pub reserved: [u8; 36],
     /// CRC-32C of all bytes before.
     pub checksum: u32,
 }
@@ -73,7 +75,8 @@ impl FileHeader {
             start_ticks: 0,
             start_unix_ns: 0,
             pid: 0,
-            reserved: [0; 40],
+            tid: 0,
+            reserved: [0; 36],
             checksum: 0,
         }
     }

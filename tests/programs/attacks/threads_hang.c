@@ -1,5 +1,5 @@
-/* Threads of rank 0 wait for each other until a timer ends all (`circle`), or one waits for more work when the
- * program ends (`ends`). */
+/* Threads of rank 0 wait for each other until a timer ends all (`circle`), one waits for a mutex of another that goes on
+ * (`held`), or for more work when the program ends (`ends`). */
 #include "../common.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -22,6 +22,12 @@ static void *take_both(void *which)
     return NULL;
 }
 
+static void *take_one(void *unused)
+{
+    take_second(1);
+    return unused;
+}
+
 static void *serve(void *unused)
 {
     for (;;) {
@@ -37,13 +43,18 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     start_clock();
     pthread_t threads[2];
-    if (strcmp(argv[1], "circle") == 0) {
+    if (strcmp(argv[1], "ends") != 0) {
         struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
         struct itimerspec time = {.it_value = {1, 0}};
         timer_t timer;
         REQUIRE(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
         timer_settime(timer, 0, &time, NULL);
-        if (rank == 0) {
+        if (rank == 0 && strcmp(argv[1], "held") == 0) {
+            pthread_mutex_lock(&mutexes[0]);
+            pthread_create(&threads[0], NULL, take_one, NULL);
+            for (;;)
+                pause();
+        } else if (rank == 0) {
             for (int own = 0; own < 2; own++)
                 pthread_create(&threads[own], NULL, take_both, own ? threads : NULL);
             for (int own = 0; own < 2; own++)

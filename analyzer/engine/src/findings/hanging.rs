@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use laggard_comm::{self as comm, Filter, Job};
-use laggard_trace::calls::{self, GenericType};
+use laggard_trace::calls::{self, GenericType, number};
 use laggard_trace::{Location, OpenCall, PEER_ANY};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,8 @@ pub enum Wait {
     Lock { address: u64 },
     /// A transfer to or from a rank.
     Transfer { peer: i32 },
+    /// A mutex that another thread of the rank has.
+    Mutex { holder: u32 },
 }
 
 /// Answers of other ranks about the waits.
@@ -176,6 +178,9 @@ fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) 
         group, peer, tag, ..
     } = *call;
     match known.generic {
+        _ if is_mutex(call.operation) => {
+            holder(rank, thread, call).map_or(Wait::Unknown, |holder| Wait::Mutex { holder })
+        }
         GenericType::TwoSidedReceive if peer == PEER_ANY || peer >= 0 => {
             Wait::Message { group, peer, tag }
         }
@@ -207,6 +212,22 @@ fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) 
         }
         _ => Wait::Unknown,
     }
+}
+
+fn is_mutex(operation: u16) -> bool {
+    matches!(operation, number::pthread_mutex_lock | number::mtx_lock)
+}
+
+/// The thread of the rank that has the mutex which a thread waits for. It had it when the wait began; if it gave it back
+/// since, its trace has a record of that.
+fn holder(rank: &Rank, thread: &Thread, call: &OpenCall) -> Option<u32> {
+    let tid = call.compared().filter(|tid| *tid != 0)?;
+    let since = thread.stream.moment_ns(call.enter);
+    let mut threads = rank.recorded.threads.iter();
+    let holder = threads.find(|other| u64::from(other.stream.location().header.tid) == tid)?;
+    let last = holder.columns.leave.last();
+    last.is_none_or(|last| *last <= since)
+        .then_some(holder.number)
 }
 
 /// Receives under way whose message was never sent.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use laggard_report::units::duration;
-use laggard_report::{Anomaly, AnomalySeverity, list_of_ranks, rank_ranges, seconds, with_threads};
+use laggard_report::{
+    Anomaly, AnomalySeverity, list_of_ranks, polls, rank_ranges, seconds, with_threads,
+};
 use laggard_trace::calls::{self, Shape, number};
 use laggard_trace::{SymmetricAddress, WORLD};
 
@@ -17,9 +19,11 @@ const ROWS: usize = 50;
 const NAMED: usize = 8;
 /// Most collectives of one communicator that are searched: ranks are in the same one, or in few.
 const NUMBERS: usize = 64;
-/// The threads of calls as ranges; empty if they are the ranks' first ones.
-fn further(calls: &[&Hanging]) -> String {
-    let threads = calls.iter().map(|call| call.thread);
+/// A thread: its rank, and its number there.
+type Party = (u32, u32);
+
+/// Numbers of threads as ranges; empty if they are the ranks' first ones.
+fn further(threads: impl Iterator<Item = u32> + Clone) -> String {
     match threads.clone().any(|thread| thread > 0) {
         true => rank_ranges(threads),
         false => String::new(),
@@ -27,8 +31,12 @@ fn further(calls: &[&Hanging]) -> String {
 }
 
 /// `thread 1 of rank 0`
-fn party(call: &Hanging) -> String {
-    with_threads(&further(&[call]), format!("rank {}", call.rank), NAMED)
+fn named((rank, thread): Party) -> String {
+    with_threads(
+        &further([thread].into_iter()),
+        format!("rank {rank}"),
+        NAMED,
+    )
 }
 
 /// Shortest duration that a sentence tells, ns. Durations are lower bounds: the end of recording is
@@ -124,11 +132,15 @@ impl<'a> Scene<'a> {
         place: &mut impl FnMut(PathKey) -> String,
     ) -> String {
         let ranks = list_of_ranks(calls.iter().map(|call| call.rank), NAMED);
-        let ranks = with_threads(&further(calls), ranks, NAMED);
+        let ranks = with_threads(&further(calls.iter().map(|call| call.thread)), ranks, NAMED);
         let is_one = calls.len() == 1;
         let (verb, ended, who) = match is_one {
             true => ("was", "its trace ended", String::new()),
-            false => ("were", "their traces ended", format!("{} ", party(first))),
+            false => (
+                "were",
+                "their traces ended",
+                format!("{} ", named((first.rank, first.thread))),
+            ),
         };
         let since = self.end.saturating_sub(first.enter);
         let at_least = match since {
@@ -225,6 +237,14 @@ impl<'a> Scene<'a> {
                 }
             }
             Wait::Transfer { peer } => format!(", a transfer with rank {peer}"),
+            Wait::Mutex { holder } => {
+                let holder = (call.rank, *holder);
+                let state = match self.at(holder) {
+                    Some(call) => format!("it was in {}", self.call(call, place)),
+                    None => "it was in no call that is known".to_owned(),
+                };
+                format!(", waiting for {}, which has it; {state}", named(holder))
+            }
         }
     }
 
@@ -361,6 +381,7 @@ impl<'a> Scene<'a> {
                 missing.is_some_and(|missing| missing.stuck.is_some())
             }
             Wait::Lock { address } => self.holder(address, call.rank).is_some_and(is_in),
+            Wait::Mutex { holder } => self.at((call.rank, holder)).is_some(),
             Wait::Unknown | Wait::Value { .. } => false,
         }
     }
@@ -370,9 +391,23 @@ impl<'a> Scene<'a> {
         question.is_some_and(|question| self.known.met.contains(&question))
     }
 
-    /// The rank that a call certainly needs to go on.
-    fn needs(&self, call: &Hanging) -> Option<u32> {
-        if !call.is_certain || self.is_met(call) {
+    /// The open call of a thread.
+    fn at(&self, (rank, thread): Party) -> Option<&Hanging> {
+        self.of(rank).find(|call| call.thread == thread)
+    }
+
+    /// Who a call certainly needs to go on.
+    fn needs(&self, call: &Hanging) -> Option<Party> {
+        match call.wait {
+            Wait::Mutex { holder } => Some((call.rank, holder)),
+            // That rank has no other thread.
+            _ => Some((self.needs_rank(call)?, 0)),
+        }
+    }
+
+    /// The rank that a call of a rank without other threads certainly needs to go on.
+    fn needs_rank(&self, call: &Hanging) -> Option<u32> {
+        if !call.is_certain || returns(call.operation) || self.is_met(call) {
             return None;
         }
         match call.wait {
@@ -433,63 +468,72 @@ impl<'a> Scene<'a> {
         self.of(rank).next().filter(|call| call.is_certain)
     }
 
-    /// Rows for ranks that wait for each other in a circle.
+    /// Rows for ranks, or threads, that wait for each other in a circle.
     fn deadlocks(&self, place: &mut impl FnMut(PathKey) -> String) -> Vec<Anomaly> {
         let calls = self.calls.iter();
-        let needs = calls.filter_map(|call| Some((call.rank, self.needs(call)?)));
-        let needs: BTreeMap<u32, u32> = needs.collect();
+        let needs = calls.filter_map(|call| Some(((call.rank, call.thread), self.needs(call)?)));
+        let needs: BTreeMap<Party, Party> = needs.collect();
         let mut rows = Vec::new();
-        // For each rank, the start of the first chain that reached it.
-        let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
+        // For each one, the start of the first chain that reached it.
+        let mut seen: BTreeMap<Party, Party> = BTreeMap::new();
         for &from in needs.keys() {
-            let mut rank = from;
-            while let (false, Some(&next)) = (seen.contains_key(&rank), needs.get(&rank)) {
-                seen.insert(rank, from);
-                rank = next;
+            let mut one = from;
+            while let (false, Some(&next)) = (seen.contains_key(&one), needs.get(&one)) {
+                seen.insert(one, from);
+                one = next;
             }
-            if seen.get(&rank) == Some(&from) && rows.len() < ROWS {
-                rows.push(self.circle(&needs, rank, place));
+            if seen.get(&one) == Some(&from) && rows.len() < ROWS {
+                rows.push(self.circle(&needs, one, place));
             }
         }
         rows
     }
 
-    /// The row for the circle that contains a rank.
+    /// The row for the circle that contains a thread.
     fn circle(
         &self,
-        needs: &BTreeMap<u32, u32>,
-        rank: u32,
+        needs: &BTreeMap<Party, Party>,
+        one: Party,
         place: &mut impl FnMut(PathKey) -> String,
     ) -> Anomaly {
-        let mut ranks = vec![rank];
-        while let Some(&next) = ranks.last().and_then(|last| needs.get(last))
-            && next != rank
+        let mut all = vec![one];
+        while let Some(&next) = all.last().and_then(|last| needs.get(last))
+            && next != one
         {
-            ranks.push(next);
+            all.push(next);
         }
-        let least = ranks.iter().enumerate().min_by_key(|(_, rank)| **rank);
+        let least = all.iter().enumerate().min_by_key(|(_, one)| **one);
         let least = least.map_or(0, |(at, _)| at);
-        ranks.rotate_left(least);
-        let steps = ranks.iter().take(NAMED).filter_map(|rank| {
-            let call = self.of(*rank).next()?;
-            let next = needs.get(rank)?;
-            let call = self.call(call, place);
-            Some(format!("rank {rank} in {call} for rank {next}"))
+        all.rotate_left(least);
+        let steps = all.iter().take(NAMED).filter_map(|one| {
+            let call = self.call(self.at(*one)?, place);
+            let next = named(*needs.get(one)?);
+            Some(format!("{} in {call} for {next}", named(*one)))
         });
         let mut steps: Vec<String> = steps.collect();
-        if ranks.len() > NAMED {
-            steps.push(format!("and {} more", ranks.len() - NAMED));
+        if all.len() > NAMED {
+            steps.push(format!("and {} more", all.len() - NAMED));
         }
-        let detail = match ranks.len() {
+        let ranks = list_of_ranks(all.iter().map(|(rank, _)| *rank), NAMED);
+        let threads = all.iter().map(|(_, thread)| *thread);
+        let detail = match all.len() {
             1 => format!("a rank waits for itself: {}", steps.join(", ")),
             _ => format!(
                 "{} wait for each other, so that none can go on: {}",
-                list_of_ranks(ranks.iter().copied(), NAMED),
+                with_threads(&further(threads), ranks, NAMED),
                 steps.join(", ")
             ),
         };
         warning("deadlock", 1, detail)
     }
+}
+
+/// Whether a call comes back whatever others do: it looks, or begins something.
+fn returns(operation: u16) -> bool {
+    const WAIT: [&str; 3] = ["MPI_Init", "MPI_Info", "MPI_Intercomm"];
+    let name = calls::name(operation);
+    let is_immediate = name.starts_with("MPI_I") && !WAIT.iter().any(|wait| name.starts_with(wait));
+    is_immediate || name.starts_with("MPI_Start") || polls(name)
 }
 
 /// Which members need which in a collective.

@@ -163,3 +163,61 @@ fn many_are_few_rows() {
     let hang = rows.iter().filter(|row| row.id == "cut_off_in");
     assert_eq!(hang.map(|row| row.count).sum::<u64>(), u64::from(ranks));
 }
+
+/// Calls that come back whatever others do, as those of a program that is killed while it looks for messages.
+#[test]
+fn who_looks_or_begins_something_is_in_no_circle() {
+    let all = calls::CALLS.iter().map(|call| call.number);
+    let at_once = |number: u16| {
+        let one = |rank, peer| Hanging {
+            operation: number,
+            ..receive(rank, peer, 1)
+        };
+        circles(vec![one(0, 1), one(1, 0)], [3; 4], &[]).is_empty()
+    };
+    let names: Vec<&str> = all
+        .filter(|&number| at_once(number))
+        .map(calls::name)
+        .collect();
+    for name in [
+        "MPI_Iprobe",
+        "MPI_Irecv",
+        "MPI_Ibarrier",
+        "MPI_Testany",
+        "MPI_Start",
+        "shmem_test",
+    ] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    for name in [
+        "MPI_Recv",
+        "MPI_Probe",
+        "MPI_Wait",
+        "MPI_Intercomm_create",
+        "MPI_Init",
+        "MPI_Barrier",
+    ] {
+        assert!(!names.contains(&name), "{name}: {names:?}");
+    }
+}
+
+#[test]
+fn threads_that_want_each_others_mutexes_wait_for_ever() {
+    let at = number::pthread_mutex_lock;
+    let wants = |thread, holder| Hanging {
+        thread,
+        is_certain: false,
+        ..call(2, at, Wait::Mutex { holder })
+    };
+    let found = circles(vec![wants(0, 3), wants(3, 0)], [3; 4], &[]);
+    let expected = format!(
+        "threads 0, 3 of rank 2 wait for each other, so that none can go on: rank 2 in pthread_mutex_lock at line \
+         {at} for thread 3 of rank 2, thread 3 of rank 2 in pthread_mutex_lock at line {at} for rank 2"
+    );
+    assert_eq!(found, [expected]);
+    // The third one has it, and is in a call that may return.
+    assert_eq!(
+        circles(vec![wants(0, 3), wants(1, 0)], [3; 4], &[]),
+        [""; 0]
+    );
+}
