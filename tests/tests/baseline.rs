@@ -326,7 +326,10 @@ fn groups_that_are_left_out_are_named() {
         for size in sizes.expect("sizes").split(", ") {
             let size: u32 = size.parse().expect("a size");
             assert!(table.entries.iter().all(|e| e.group_size != size), "{note}");
-            assert_eq!(table.lookup("MPI_Barrier", 0, size), None, "{note}");
+            // A larger group may have been found again: then they are between two.
+            let is_between = table.entries.iter().any(|e| e.group_size > size);
+            let found = table.lookup("MPI_Barrier", 0, size);
+            assert!(is_between || found.is_none(), "{note}: {found:?}");
         }
         assert!(shown.stdout.contains(note.as_str()), "{shown}");
     }

@@ -98,7 +98,7 @@ fn notes(crowded: &Crowded, ranks: usize) -> Vec<String> {
         notes.push(format!(
             "of {ranks} ranks groups of {size} are left out: they have more members than a host has \
              cores, and {unstable} of {all} times were not found again within 25 %, or are a third of \
-             the usual; their calls are judged as without a table"
+             the usual; their calls are judged by those of smaller and larger groups, if there are both"
         ));
     }
     let sum = |pick: fn(&Again) -> usize| rest.iter().map(|(_, again)| pick(again)).sum();
