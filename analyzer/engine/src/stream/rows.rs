@@ -364,3 +364,22 @@ impl From<u32> for Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laggard_trace::calls::CALLS;
+
+    /// Reports know by a call's name what the replay knows by its row.
+    #[test]
+    fn calls_that_look_are_known_by_their_names() {
+        for call in CALLS {
+            let signature = Signature {
+                operation: call.number,
+                ..Signature::default()
+            };
+            let looks = Row::new(&signature).looks;
+            assert_eq!(laggard_report::polls(call.name), looks, "{}", call.name);
+        }
+    }
+}
