@@ -54,7 +54,7 @@ pub fn gather(
     let all = merge_up(job, own)?;
     let texts = places::paths(job, keys, locations, profiled)?;
     let mut places = Places::new(texts, symbols);
-    let named = all.map(|times| places.functions(&times));
+    let named = all.map(|times| places.functions(&times, longest));
     let mut named = named.unwrap_or_default();
     // Samples without a call path may be of any function; regions without one are those of a stretch.
     if longest == 0 {

@@ -1,5 +1,6 @@
 //! Places of calls: gathers the frames of the findings' call paths, and resolves them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -147,13 +148,27 @@ impl Places {
     }
 
     /// By call path, the one that stands for all with the same callers that end in the same function:
-    /// that with most time, here of those that have `times`. In a parallel region, callers are those
-    /// in it: in older traces only the thread that began it has others.
-    pub fn functions(&mut self, times: &BTreeMap<PathKey, u64>) -> Vec<(PathKey, PathKey)> {
-        let mut first: FxHashMap<Vec<(Line, u64)>, (u64, PathKey)> = FxHashMap::default();
+    /// that with most samples, and of these the first line, here of those that have `times`. A sample
+    /// stands for `period` ns; 0: times are exact. In a parallel region, callers are those in it: in
+    /// older traces only the thread that began it has others.
+    pub fn functions(
+        &mut self,
+        times: &BTreeMap<PathKey, u64>,
+        period: u64,
+    ) -> Vec<(PathKey, PathKey)> {
+        type Order = (Reverse<u64>, Option<(u32, String)>);
+        let mut first: FxHashMap<Vec<(Line, u64)>, (Order, PathKey)> = FxHashMap::default();
         let mut all = Vec::with_capacity(times.len());
         for (&key, &time) in times {
             let mut lines = self.lines(key);
+            // What ticks of a clock round decides nothing.
+            let samples = match period {
+                0 => time,
+                period => time.saturating_add(period / 2) / period,
+            };
+            let line = lines.first();
+            let line = line.map(|(line, _)| (line.line, line.function.clone()));
+            let order = (Reverse(samples), line);
             let callers = self
                 .paths
                 .get(&key)
@@ -171,9 +186,10 @@ impl Places {
             }
             let region = lines.iter().position(|(line, _)| line.is_outlined);
             lines.truncate(region.map_or(lines.len(), |at| at + 1));
-            let most = first.entry(lines.clone()).or_insert((time, key));
-            if time > most.0 {
-                *most = (time, key);
+            let most = first.entry(lines.clone());
+            let most = most.or_insert_with(|| (order.clone(), key));
+            if order < most.0 {
+                *most = (order, key);
             }
             all.push((key, lines));
         }
