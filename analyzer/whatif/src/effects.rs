@@ -14,7 +14,7 @@ use crate::marks::{Gap, Marks, mark};
 use crate::place::{Place, nearest_of};
 use crate::reader::{Call, Reader, Site};
 use crate::scenario::{Change, Scenario, Where};
-use crate::shares::{Ahead, LongCall, Rests, Shares, Sites, scaled};
+use crate::shares::{Ahead, LongCall, Rests, Shares, Sites, Within, scaled};
 use crate::targets::{
     Calls, first_threads, is_barrier, is_optional, locations_of, recorded, root_cause, stretch,
     threads_of,
@@ -212,12 +212,16 @@ impl Effects {
                 let team = by_location().map(|(at, is_of)| !is_of || is_further(at));
                 let (members, team) = (members.collect(), team.collect());
                 let stretch = stretch(events, root)?;
-                let share = self.shares.add_in_teams(stretch, part, members, team);
+                let within = Within::Run(team);
+                let share = self.shares.add_of_threads(stretch, part, members, within);
                 self.shares.mend(share, mended);
                 effect.shared.push(share);
             }
             let share = match threads {
-                Some(members) => self.shares.add_in_team(of_root, part, members, ranks),
+                Some(members) => {
+                    let within = Within::Ranks(ranks);
+                    self.shares.add_of_threads(of_root, part, members, within)
+                }
                 None => self.shares.add_between(of_root, part, ranks),
             };
             self.shares.mend(share, mended);
@@ -228,10 +232,10 @@ impl Effects {
             ("call" | "io", _) | (_, Some(_)) => {
                 let call = Sites::new(events, &root.operation, &root.location);
                 let within_ranks = threads.is_some();
-                let members = (threads.unwrap_or(ranks), within_ranks);
-                effect
-                    .calls
-                    .push(LongCall::new(call, part, (members, mended)));
+                let members = threads.unwrap_or(ranks);
+                let mut long = LongCall::new(call, part, members, within_ranks);
+                long.mended = mended;
+                effect.calls.push(long);
             }
             _ => bail!("{} is of the network: use --network latency=0", root.id),
         }

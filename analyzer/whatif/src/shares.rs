@@ -6,7 +6,7 @@ use laggard_engine::events::{Events, NONE, OUTSIDE};
 use laggard_report::{SourceLocation, ratio};
 use laggard_trace::calls::{self, number};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::marks::{Gap, Marks, Pairs, mark};
 use crate::place::Place;
@@ -49,7 +49,7 @@ impl What {
 }
 
 /// Who is compared with whom.
-enum Within {
+pub enum Within {
     /// First threads of all ranks, between any two meetings of all ranks.
     Meetings,
     /// These locations, in the whole run.
@@ -119,30 +119,17 @@ impl Shares {
         self.add(What::Between(begin, until, part), members, None, true)
     }
 
-    /// The same of threads, each compared with all threads of its rank. `team`, by location: the ranks.
-    pub fn add_in_team(
+    /// The same of threads.
+    pub fn add_of_threads(
         &mut self,
         (begin, until): (Sites, Sites),
         part: Option<usize>,
         members: Vec<bool>,
-        team: Vec<bool>,
+        within: Within,
     ) -> usize {
         let begin = begin.or_of_team();
         let share = self.add_between((begin, until), part, members);
-        self.0[share].within = Within::Ranks(team);
-        share
-    }
-
-    /// The same of threads, compared with all of these in the whole run.
-    pub fn add_in_teams(
-        &mut self,
-        (begin, until): (Sites, Sites),
-        part: Option<usize>,
-        members: Vec<bool>,
-        all: Vec<bool>,
-    ) -> usize {
-        let share = self.add_in_team((begin, until), part, members, Vec::new());
-        self.0[share].within = Within::Run(all);
+        self.0[share].within = within;
         share
     }
 
@@ -201,17 +188,16 @@ impl Shares {
         let Learnt { groups, ranks } = learnt.reduce(|| Learnt::new(self.0.len()), Learnt::merge);
         for ((share, groups), of_all) in self.0.iter_mut().zip(groups).zip(ranks.clone()) {
             let of_ranks = matches!(share.within, Within::Ranks(_));
+            let together = share.together(events);
             let compared = groups.into_iter().zip(0..).map(|(of, group)| {
                 let count = |kind: usize| match of_ranks {
                     true => of[kind].1 as usize,
                     false => of_all[kind],
                 };
-                let rank = of_ranks.then_some(group);
+                let rank = if of_ranks { group } else { 0 };
                 let are_others = count(OTHERS) > 0;
-                let are_compared = are_others
-                    || count(MEMBERS) > 1 && share.has_several(events, rank)
-                    || !share.only_less;
-                match are_compared {
+                let are_several = count(MEMBERS) > 1 && together.contains(&rank);
+                match are_others || are_several || !share.only_less {
                     true => of[usize::from(are_others)],
                     false => (0, 0),
                 }
@@ -333,16 +319,20 @@ const MEMBERS: usize = 0;
 const OTHERS: usize = 1;
 
 impl Share {
-    /// Whether members, of one rank if given, are there at the same time.
-    fn has_several(&self, events: &Events, rank: Option<u32>) -> bool {
+    /// The ranks of which members are there at the same time; 0 stands for all if ranks are compared.
+    fn together(&self, events: &Events) -> FxHashSet<u32> {
+        let of_ranks = matches!(self.within, Within::Ranks(_));
         let members = (0..events.locations()).filter(|at| self.members[*at]);
-        let mut lives: Vec<(i64, i64)> = members
-            .map(|at| events.place(at))
-            .filter(|place| rank.is_none_or(|rank| place.rank == rank))
-            .map(|place| (place.first_ns, place.last_ns))
-            .collect();
+        let lives = members.map(|at| {
+            let place = events.place(at);
+            let rank = if of_ranks { place.rank } else { 0 };
+            (rank, place.first_ns, place.last_ns)
+        });
+        let mut lives: Vec<(u32, i64, i64)> = lives.collect();
         lives.sort_unstable();
-        lives.windows(2).any(|next| next[1].0 < next[0].1)
+        let next = lives.windows(2).map(|next| (next[0], next[1]));
+        let meet = next.filter(|(one, other)| one.0 == other.0 && other.1 < one.2);
+        meet.map(|(one, _)| one.0).collect()
     }
 
     /// Whether it is not computation: most locations have nothing of it, and count.
@@ -527,16 +517,17 @@ pub struct LongCall {
 }
 
 impl LongCall {
-    /// Threads of each rank are compared if `within_ranks`.
+    /// All of the rest goes. Threads of each rank are compared if `within_ranks`.
     pub fn new(
         call: Sites,
         what: Option<usize>,
-        ((members, within_ranks), mended): ((Vec<bool>, bool), f64),
+        members: Vec<bool>,
+        within_ranks: bool,
     ) -> LongCall {
         LongCall {
             call,
             what,
-            mended,
+            mended: 1.0,
             parts: vec![1.0; members.len()],
             members,
             within_ranks,
