@@ -313,7 +313,19 @@ fn an_agent_that_dies_while_it_follows_is_told() {
 
 #[test]
 fn a_hang_is_told_while_it_hangs() {
-    hang_is_told("follow-hangs", &[]);
+    hang_is_told("follow-hangs", &[], RANKS_HANG);
+}
+
+/// Threads that wait for threads stand still, too.
+#[test]
+fn a_hang_of_threads_is_told_while_it_hangs() {
+    let who = (
+        "mutexes",
+        "threads 1-2 of rank 0 wait for each other, so that none can go on: thread 1 of rank 0 in \
+         pthread_mutex_lock at ",
+        ("MPI_Barrier", "main"),
+    );
+    hang_is_told("follow-hangs-threads", &[], who);
 }
 
 /// Threads that are in a call are named where ranks have several.
@@ -334,12 +346,20 @@ fn threads_that_are_in_a_call_are_told() {
 
 #[test]
 fn a_hang_is_told_beyond_a_limit() {
-    hang_is_told("follow-hangs-limit", &["--follow-mb", "0"]);
+    hang_is_told("follow-hangs-limit", &["--follow-mb", "0"], RANKS_HANG);
 }
 
+/// A scene, what is said of it, and a call that does not come back, with a part of its place.
+type Hang = (&'static str, &'static str, (&'static str, &'static str));
+const RANKS_HANG: Hang = (
+    "hangs",
+    "ranks 0-2 wait for each other, so that none can go on: rank 0 in MPI_Recv at ",
+    ("MPI_Recv", "circle"),
+);
+
 #[track_caller]
-fn hang_is_told(test: &str, options: &[&str]) {
-    let running = Running::new(test, "hangs");
+fn hang_is_told(test: &str, options: &[&str], (scene, begins, (name, place)): Hang) {
+    let running = Running::new(test, scene);
     let (_served, mut client) = running.follow(options);
     until(&mut client, |news| news["runs"] == true);
     running.tell();
@@ -353,11 +373,11 @@ fn hang_is_told(test: &str, options: &[&str]) {
     let news = until(&mut client, is_told);
     assert_eq!(news["runs"], true);
     let text = news["hangs"][0].as_str().expect("a text");
-    let begins = "ranks 0-2 wait for each other, so that none can go on: rank 0 in MPI_Recv at ";
     assert!(text.starts_with(begins), "{text}");
-    let call = &news["calls"][0];
-    assert_eq!(call["call"], "MPI_Recv");
-    assert!(call["place"].as_str().expect("a place").contains("circle"));
+    let mut calls = news["calls"].as_array().into_iter().flatten();
+    let call = calls.find(|call| call["call"] == name);
+    let call = call.unwrap_or_else(|| panic!("no {name}: {news}"));
+    assert!(call["place"].as_str().expect("a place").contains(place));
     assert!(call["for_s"].as_f64() >= Some(1.0));
     // Killed: what it was in stays known.
     drop(running);

@@ -1,9 +1,10 @@
-/* Works in rounds until the file that its first argument names is there; then, as the second one
- * says, "ends", or ranks wait for each other ("hangs") or for one that computes ("computes") until the
- * first file is gone again. Of "hangs" nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another
- * thread does that, and the first one waits for it. In "circles", such threads wait for each other in the end. In "looks", there are no rounds: ranks look for a message that nobody
- * sends; in "steps", they pass some time between short calls. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and removes
- * it. */
+/* Works in rounds until the file that its first argument names is there; then, as the second one says, "ends", or ranks
+ * wait for each other ("hangs") or for one that computes ("computes") until the first file is gone again. Of "hangs"
+ * nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another thread does that, and the first one
+ * waits for it. In "circles", such threads wait for each other in the end; in "mutexes", two of the first rank want each
+ * other's. In "looks", there are no rounds: ranks look for a message that nobody sends; in "steps", they pass some time
+ * between short calls. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and
+ * removes it. */
 #include "../common.h"
 #include <pthread.h>
 #include <signal.h>
@@ -79,6 +80,26 @@ static void *circles(void *resume)
     return NULL;
 }
 
+static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static void *take_both(void *which)
+{
+    int first = which != NULL;
+    pthread_mutex_lock(&mutexes[first]);
+    usleep(50000);
+    pthread_mutex_lock(&mutexes[!first]);
+    return NULL;
+}
+
+static void wait_for_mutexes(void)
+{
+    pthread_t threads[2];
+    for (int own = 0; own < 2; own++)
+        REQUIRE(pthread_create(&threads[own], NULL, take_both, own ? threads : NULL) == 0);
+    for (int own = 0; own < 2; own++)
+        pthread_join(threads[own], NULL);
+}
+
 int main(int argc, char **argv)
 {
     int provided;
@@ -104,6 +125,11 @@ int main(int argc, char **argv)
     }
     if (strcmp(scene, "hangs") == 0)
         circle();
+    if (strcmp(scene, "mutexes") == 0) {
+        if (rank == 0)
+            wait_for_mutexes();
+        MPI_Barrier(WORLD);
+    }
     if (strcmp(scene, "dies") == 0) {
         if (rank == 1)
             raise(SIGKILL);

@@ -219,15 +219,16 @@ fn is_mutex(operation: u16) -> bool {
 }
 
 /// The thread of the rank that has the mutex which a thread waits for. It had it when the wait began; if it gave it back
-/// since, its trace has a record of that.
+/// since, its trace has a record of that, unless calls are left out.
 fn holder(rank: &Rank, thread: &Thread, call: &OpenCall) -> Option<u32> {
-    let tid = call.compared().filter(|tid| *tid != 0)?;
+    let is_whole = |call: OpenCall| call.flags & OpenCall::INCOMPLETE == 0;
+    let tid = call.compared().filter(|tid| *tid != 0 && is_whole(*call))?;
     let since = thread.stream.moment_ns(call.enter);
     let mut threads = rank.recorded.threads.iter();
     let holder = threads.find(|other| u64::from(other.stream.location().header.tid) == tid)?;
     let last = holder.columns.leave.last();
-    last.is_none_or(|last| *last <= since)
-        .then_some(holder.number)
+    let has_it = last.is_none_or(|last| *last <= since) && open_call(holder).is_none_or(is_whole);
+    has_it.then_some(holder.number)
 }
 
 /// Receives under way whose message was never sent.

@@ -19,31 +19,14 @@ const ROWS: usize = 50;
 const NAMED: usize = 8;
 /// Most collectives of one communicator that are searched: ranks are in the same one, or in few.
 const NUMBERS: usize = 64;
-/// A thread: its rank, and its number there.
-type Party = (u32, u32);
-
-/// Numbers of threads as ranges; empty if they are the ranks' first ones.
-fn further(threads: impl Iterator<Item = u32> + Clone) -> String {
-    match threads.clone().any(|thread| thread > 0) {
-        true => rank_ranges(threads),
-        false => String::new(),
-    }
-}
-
-/// `thread 1 of rank 0`
-fn named((rank, thread): Party) -> String {
-    with_threads(
-        &further([thread].into_iter()),
-        format!("rank {rank}"),
-        NAMED,
-    )
-}
-
 /// Shortest duration that a sentence tells, ns. Durations are lower bounds: the end of recording is
 /// unknown, only the last return of a call is known.
 const WORTH_TELLING: i64 = 1_000_000;
 /// Communicator of all PEs of OpenSHMEM.
 const ALL_PES: u64 = 2;
+
+/// A thread: its rank, and its number there.
+type Party = (u32, u32);
 
 /// Members that have not entered a collective that others are in.
 struct Missing {
@@ -526,6 +509,23 @@ impl<'a> Scene<'a> {
         };
         warning("deadlock", 1, detail)
     }
+}
+
+/// Numbers of threads as ranges; empty if they are the ranks' first ones.
+fn further(threads: impl Iterator<Item = u32> + Clone) -> String {
+    match threads.clone().any(|thread| thread > 0) {
+        true => rank_ranges(threads),
+        false => String::new(),
+    }
+}
+
+/// `thread 1 of rank 0`
+fn named((rank, thread): Party) -> String {
+    with_threads(
+        &further([thread].into_iter()),
+        format!("rank {rank}"),
+        NAMED,
+    )
 }
 
 /// Whether a call comes back whatever others do: it looks, or begins something.
