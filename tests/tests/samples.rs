@@ -183,6 +183,13 @@ fn a_cause_names_the_function_that_took_longer() {
     }
 }
 
+/// How long all threads were in a function, ns, as samples tell.
+fn total_ns(report: &Value, name: &str) -> f64 {
+    let mut functions = report["functions"].as_array().into_iter().flatten();
+    let row = functions.find(|row| row["location"]["function"] == *name);
+    1e9 * row.and_then(|row| row["total_s"].as_f64()).unwrap_or(0.0)
+}
+
 /// A thread that calls nothing is sampled from when it begins, and has the place where it is started.
 fn births_are_sampled(start: &str, ways: &[&str]) {
     const THREADS: f64 = 8.0;
@@ -195,15 +202,8 @@ fn births_are_sampled(start: &str, ways: &[&str]) {
                 traced(&bench, way, &[program.as_os_str(), OsStr::new(start)], true);
             let said: Value = serde_json::from_str(&said).expect("what the program says");
             let report: Value = serde_json::from_str(&bench.analyze_agreed(&trace)).expect("JSON");
-            let functions = report["functions"].as_array().into_iter().flatten();
-            let of = |name: &str| {
-                let mut named = functions.clone();
-                named.find(|row| row["location"]["function"] == *name)
-            };
             for name in ["assemble", "solve"] {
-                let found = of(name)
-                    .and_then(|row| row["total_s"].as_f64())
-                    .unwrap_or(0.0);
+                let found = 1e-9 * total_ns(&report, name);
                 let truth = 1e-9 * said[name].as_f64().expect("a number");
                 check((found - truth).abs() < 0.1 * truth, &(name, found, truth))?;
             }
@@ -291,13 +291,7 @@ fn short_stretches_are_sampled() {
             let (said, trace) = traced(&bench, way, &[program.as_os_str()], true);
             let all: f64 = said.trim().parse().expect("a number");
             let report: Value = serde_json::from_str(&bench.analyze_agreed(&trace)).expect("JSON");
-            let share = |name: &str| {
-                let functions = report["functions"].as_array().into_iter().flatten();
-                let mut functions = functions.filter(|of| of["location"]["function"] == name);
-                let total = functions.next().and_then(|of| of["total_s"].as_f64());
-                1e9 * total.unwrap_or(0.0) / all
-            };
-            let shares = [share("assemble"), share("solve")];
+            let shares = ["assemble", "solve"].map(|name| total_ns(&report, name) / all);
             let sum = shares[0] + shares[1];
             let near = |share: f64, truth: f64| (share / truth - 1.0).abs() < 0.1;
             match near(sum, 1.0) && near(shares[0] / sum, 2.0 / 3.0) {
@@ -311,25 +305,21 @@ fn short_stretches_are_sampled() {
 /// What recording a call takes is no time of the function that makes it.
 #[test]
 fn samples_in_the_collector_are_nobodys() {
-    for way in WAYS {
-        until_right(&format!("own code by {way}"), |_| {
-            let bench = Bench::sharing(&format!("samples-own-{way}"));
-            let program = bench.compile("processor/own_code.c", &[], &[]);
-            let (said, trace) = traced(&bench, way, &[program.as_os_str()], true);
-            let said: Value = serde_json::from_str(&said).expect("what the program says");
-            let report: Value = serde_json::from_str(&bench.analyze_agreed(&trace)).expect("JSON");
-            let share = |name: &str| {
-                let mut functions = report["functions"].as_array().into_iter().flatten();
-                let row = functions.find(|row| row["location"]["function"] == name);
-                let total = row.and_then(|row| row["total_s"].as_f64()).unwrap_or(0.0);
-                1e9 * total / (RANKS * said[name].as_f64().expect("a number"))
-            };
-            let (called, computed) = (share("call"), share("compute"));
-            // Its own code takes a fiftieth of the time, and recording it some tenths.
-            check(called < 0.1, &(called, way))?;
-            check((computed - 1.0).abs() < 0.1, &(computed, way))
-        });
-    }
+    // By signals and by a thread there are hardly any.
+    const WAY: &str = "perf";
+    until_right("own code", |_| {
+        let bench = Bench::sharing("samples-own");
+        let program = bench.compile("processor/own_code.c", &[], &[]);
+        let (said, trace) = traced(&bench, WAY, &[program.as_os_str()], true);
+        let said: Value = serde_json::from_str(&said).expect("what the program says");
+        let report: Value = serde_json::from_str(&bench.analyze_agreed(&trace)).expect("JSON");
+        let share =
+            |name: &str| total_ns(&report, name) / (RANKS * said[name].as_f64().expect("a number"));
+        let (called, computed) = (share("call"), share("compute"));
+        // Its own code takes a fiftieth of the time, and recording it some tenths.
+        check(called < 0.1, &called)?;
+        check((computed - 1.0).abs() < 0.1, &computed)
+    });
 }
 
 /// Samples of stretches before calls that are left out are nobody's: they are not those of the next call that
