@@ -262,7 +262,7 @@ impl<'a> Settling<'a> {
             return Roots::unknown();
         };
         // With many ranks, it is most of the memory.
-        agent.ranks.iter_mut().for_each(Rank::free);
+        agent.ranks.par_iter_mut().for_each(Rank::free);
         let clocks: Vec<_> = self.clocks.iter().map(|own| own.0.clone()).collect();
         let search = Search {
             job: self.job,
@@ -273,7 +273,9 @@ impl<'a> Settling<'a> {
             functions,
             end: self.end,
         };
-        match search.find(&agent.ranks, links) {
+        let found = search.find(&agent.ranks, links);
+        agent.ranks.par_iter_mut().for_each(Rank::bring_back);
+        match found {
             Ok((roots, preempted)) => {
                 let ranks = agent.ranks.iter_mut();
                 let threads = ranks.flat_map(|rank| &mut rank.recorded.threads);

@@ -154,11 +154,12 @@ impl Messages {
 }
 
 impl Asker {
-    /// Frees all but the results: every question is answered.
+    /// Frees all but the results, which are put away: every question is answered.
     pub fn free(&mut self) {
         self.calls.free();
         for charged in &mut self.charged {
             (charged.trail, charged.least) = (None, Vec::new());
+            charged.findings.put_away();
         }
         (self.queries, self.waiting) = (Vec::new(), Vec::new());
         (self.waiters, self.needs) = (Vec::new(), Vec::new());

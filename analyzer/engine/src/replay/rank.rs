@@ -120,13 +120,19 @@ impl<'a> Rank<'a> {
         self.onto(nobody)
     }
 
-    /// Frees what only the rounds need: they are over.
+    /// Frees what only the rounds need: they are over. Findings are put away.
     pub fn free(&mut self) {
         self.recorded.threads.iter_mut().for_each(Thread::free);
         let messages = &mut self.messages;
         messages.sends.free();
         messages.receives.free();
         messages.asker.free();
+    }
+
+    /// Its findings are there again.
+    pub fn bring_back(&mut self) {
+        let charged = self.messages.asker.charged.iter_mut();
+        charged.for_each(|charged| charged.findings.bring_back());
     }
 
     /// Decodes the slab that ends at `until` and takes all its calls. If the rank is `alone`,

@@ -8,6 +8,7 @@
 pub mod charging;
 pub mod links;
 pub mod log;
+mod packed;
 pub mod spread;
 pub mod sums;
 pub mod trail;

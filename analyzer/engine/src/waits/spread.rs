@@ -106,6 +106,7 @@ impl PartialEq for Spread {
 impl From<Vec<(u16, u64)>> for Spread {
     fn from(classes: Vec<(u16, u64)>) -> Spread {
         let mut spread = Spread::default();
+        spread.few.reserve_exact(classes.len().min(FEW));
         for (class, count) in classes {
             spread.count(class, count);
         }

@@ -10,20 +10,71 @@ use serde::{Deserialize, Serialize};
 use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
 use crate::waits::charging::{Sink, WaitState, Whom};
+use crate::waits::packed;
 use crate::waits::spread::Spread;
+use crate::wire::packing::{Mask, Pack, Packer, Unpacker, entries};
 use crate::wire::parcels::{Detail, WHOLE};
 
-/// The late party of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct CauseKey {
-    /// World rank.
-    pub rank: u32,
-    /// Number of its thread in the trace.
-    pub thread: u16,
-    /// Number of its late call.
-    pub operation: u16,
-    /// Its call path.
-    pub path: PathKey,
+entries! {
+    /// The late party of a finding.
+    #[derive(Default, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    CauseKey {
+        /// World rank.
+        rank: u32,
+        /// Number of its thread in the trace.
+        thread: u16,
+        /// Number of its late call.
+        operation: u16,
+        /// Its call path.
+        path: PathKey,
+    }
+    /// Activity of a late party while others waited. ns.
+    ///
+    /// Ordered by severity, then by the rest, so that the largest does not depend on the order of
+    /// comparison.
+    #[derive(Default, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    Parts {
+        /// The waiting time.
+        severity: u64,
+        /// Part of it in which the late party computed.
+        computation: u64,
+        /// Part in which it was itself inside communication.
+        waiting: u64,
+        /// Part in which it was inside file operations.
+        io: u64,
+        /// Part in which it was off the processor by itself.
+        blocked: u64,
+        /// Part in which it was off the processor since another one had it.
+        preempted: u64,
+    }
+    /// Calls that a late party was in before. ns.
+    #[derive(Default, Serialize, Deserialize)]
+    Other {
+        /// Number of the call, and call path.
+        at: (u16, PathKey),
+        /// Time in them.
+        time: u64,
+        /// Part of it off the processor by itself, waiting or not.
+        blocked: u64,
+        /// Part of it off the processor since another one had it, waiting or not.
+        preempted: u64,
+    }
+    /// A single instance, for the report's worst one.
+    #[derive(Default, Eq, Serialize, Deserialize)]
+    Worst {
+        /// Time lost, ns.
+        severity: u64,
+        /// World rank.
+        rank: u32,
+        /// Number of its thread in the trace; 0 until that is known.
+        thread: u32,
+        /// World rank of the late party; [`NONE`] if there is none or it is unknown.
+        late: u32,
+        /// Enter, ns since the run's start.
+        enter: i64,
+        /// Leave, ns since the run's start.
+        leave: i64,
+    }
 }
 
 impl Hash for CauseKey {
@@ -32,26 +83,6 @@ impl Hash for CauseKey {
         state.write_u64(self.path[0] ^ u64::from(self.operation));
         state.write_u32(self.rank ^ u32::from(self.thread) << 16);
     }
-}
-
-/// Activity of a late party while others waited. ns.
-///
-/// Ordered by severity, then by the rest, so that the largest does not depend on the order of
-/// comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Parts {
-    /// The waiting time.
-    pub severity: u64,
-    /// Part of it in which the late party computed.
-    pub computation: u64,
-    /// Part in which it was itself inside communication.
-    pub waiting: u64,
-    /// Part in which it was inside file operations.
-    pub io: u64,
-    /// Part in which it was off the processor by itself.
-    pub blocked: u64,
-    /// Part in which it was off the processor since another one had it.
-    pub preempted: u64,
 }
 
 /// Activity of a late party over several instances. ns.
@@ -64,19 +95,6 @@ pub struct Cause {
     pub longest: Parts,
     /// Operations that it waited in.
     pub others: Vec<Other>,
-}
-
-/// Calls that a late party was in before. ns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Other {
-    /// Number of the call, and call path.
-    pub at: (u16, PathKey),
-    /// Time in them.
-    pub time: u64,
-    /// Part of it off the processor by itself, waiting or not.
-    pub blocked: u64,
-    /// Part of it off the processor since another one had it, waiting or not.
-    pub preempted: u64,
 }
 
 /// The late parties of a finding: most of the many ranks have few.
@@ -135,23 +153,6 @@ impl IntoIterator for Causes {
         let many = self.many.map(|many| *many).unwrap_or_default();
         self.few.into_iter().chain(many)
     }
-}
-
-/// A single instance, for the report's worst one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worst {
-    /// Time lost, ns.
-    pub severity: u64,
-    /// World rank.
-    pub rank: u32,
-    /// Number of its thread in the trace; 0 until that is known.
-    pub thread: u32,
-    /// World rank of the late party; [`NONE`] if there is none or it is unknown.
-    pub late: u32,
-    /// Enter, ns since the run's start.
-    pub enter: i64,
-    /// Leave, ns since the run's start.
-    pub leave: i64,
 }
 
 impl Worst {
@@ -383,10 +384,15 @@ pub type PatternNumber = u8;
 /// Findings of one or more agents.
 pub type Findings = FxHashMap<FindingKey, Sums>;
 
+/// By signature: few patterns each.
+pub(super) type BySignature = Vec<Vec<(PatternNumber, Sums)>>;
+
 /// Findings of one location, by signature with few patterns each.
 #[derive(Debug, Default)]
 pub struct LocalFindings {
-    by_signature: Vec<Vec<(PatternNumber, Sums)>>,
+    by_signature: BySignature,
+    /// All of these, while they are [put away](Self::put_away).
+    packed: Vec<u8>,
     /// Time lost in waits of all patterns, ns.
     pub waiting: u64,
 }
@@ -449,6 +455,17 @@ impl LocalFindings {
             PatternId::from_number(*pattern).is_some_and(PatternId::is_waiting)
         });
         waiting.map(|(signature, _, sums)| (signature, sums))
+    }
+
+    /// Packs the findings until they are brought back: with many ranks, they are much of the memory. Until
+    /// then there are none.
+    pub fn put_away(&mut self) {
+        self.packed = packed::pack(std::mem::take(&mut self.by_signature));
+    }
+
+    /// The findings are as they were when they were put away.
+    pub fn bring_back(&mut self) {
+        self.by_signature = packed::unpack(&std::mem::take(&mut self.packed));
     }
 
     /// Drops the findings of calls with these signatures.

@@ -452,6 +452,27 @@ impl Pack for [u64; 3] {
     }
 }
 
+impl<A: Pack + 'static, B: Pack + 'static> Pack for (A, B) {
+    fn put<T>(
+        block: &[T],
+        field: impl Fn(&T) -> Self + Copy,
+        before: &Self,
+        packer: &mut Packer,
+    ) -> bool {
+        let differs = A::put(block, |entry| field(entry).0, &before.0, packer);
+        B::put(block, |entry| field(entry).1, &before.1, packer) || differs
+    }
+
+    fn take<T>(
+        block: &mut [T],
+        field: impl Fn(&mut T) -> &mut Self + Copy,
+        unpacker: &mut Unpacker,
+    ) -> Option<()> {
+        A::take(block, |entry| &mut field(entry).0, unpacker)?;
+        B::take(block, |entry| &mut field(entry).1, unpacker)
+    }
+}
+
 /// The mask of a block's fields, being written.
 #[doc(hidden)]
 pub struct Mask {
