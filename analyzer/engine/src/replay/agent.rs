@@ -77,6 +77,8 @@ pub struct Shared {
 
 /// Requests that one thread answers at a time, at least.
 const CHUNK: usize = 256;
+/// Ranks whose waits are charged before they are put away: those of all ranks would be much of the memory.
+const TOGETHER: usize = 4096;
 
 fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
     (0..job.agents()).map(|_| P::default()).collect()
@@ -203,37 +205,42 @@ impl<'a> Agent<'a> {
             .charge(&mut self.ranks, &self.positions, self.hosts);
         self.groups.trim();
         let (groups, hosts) = (&self.groups, self.hosts);
-        self.ranks.par_iter_mut().for_each(|rank| {
-            rank.messages.release_past();
-            charge_collectives(rank, groups, hosts);
-            let charged = &mut rank.messages.asker.charged;
-            let over = if last { i64::MAX } else { until };
-            let by = (hosts, groups.shares, over);
-            rank.among.charge(&rank.recorded, charged, by);
-            if last {
-                rank.charge_looks(hosts);
-            }
-            let Messages {
-                sends,
-                receives,
-                asker,
-                ..
-            } = &mut rank.messages;
-            asker.name((sends, receives), last, hosts);
-        });
-        self.groups.trim();
-        if let Some(links) = &mut self.links {
-            for charged in self
-                .ranks
+        let are_many = self.ranks.len() > TOGETHER;
+        for ranks in self.ranks.chunks_mut(TOGETHER) {
+            ranks.par_iter_mut().for_each(|rank| {
+                rank.messages.release_past();
+                charge_collectives(rank, groups, hosts);
+                let charged = &mut rank.messages.asker.charged;
+                let over = if last { i64::MAX } else { until };
+                let by = (hosts, groups.shares, over);
+                rank.among.charge(&rank.recorded, charged, by);
+                if last {
+                    rank.charge_looks(hosts);
+                }
+                let Messages {
+                    sends,
+                    receives,
+                    asker,
+                    ..
+                } = &mut rank.messages;
+                asker.name((sends, receives), last, hosts);
+            });
+            let Some(links) = &mut self.links else {
+                continue;
+            };
+            let charged = ranks
                 .iter_mut()
-                .flat_map(|r| &mut r.messages.asker.charged)
-            {
+                .flat_map(|rank| &mut rank.messages.asker.charged);
+            for charged in charged {
                 let trail = charged.trail.iter_mut();
-                trail.for_each(|trail| trail.drain(|trail| links.extend(trail)));
+                trail.for_each(|trail| trail.drain(are_many, |trail| links.extend(trail)));
                 if last {
                     charged.trail = None;
                 }
             }
+        }
+        self.groups.trim();
+        if let Some(links) = &mut self.links {
             links.end_round(until);
         }
     }

@@ -132,11 +132,10 @@ impl IntoIterator for Trail {
 }
 
 impl Trail {
-    /// Hands over the links since the last call. Only memory for as many is kept: there may be many
-    /// ranks.
-    pub fn drain(&mut self, to: impl FnOnce(std::vec::Drain<'_, Link>)) {
-        let count = self.0.len();
+    /// Hands over the links since the last call. Memory for as many is kept, unless ranks `are_many`.
+    pub fn drain(&mut self, are_many: bool, to: impl FnOnce(std::vec::Drain<'_, Link>)) {
+        let kept = if are_many { 0 } else { self.0.len() };
         to(self.0.drain(..));
-        self.0.shrink_to(count);
+        self.0.shrink_to(kept);
     }
 }
