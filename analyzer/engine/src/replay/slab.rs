@@ -19,7 +19,8 @@ const RECORDS_OF_LOCATION: u64 = 32;
 /// all together take little memory.
 const BETTER_OF_LOCATION: u64 = 256;
 const LITTLE: u64 = 1 << 20;
-/// A thread that shares a slab of the search for root causes has so many times as much as one alone.
+/// A thread that shares a slab of the search for root causes has so many times as much as one alone, as
+/// long as that is little.
 const SHARED: u64 = 2;
 /// The same in the search for root causes: waits take several times the memory of their records.
 const RECORDS_IN_SEARCH: u64 = 8;
@@ -47,7 +48,8 @@ pub fn part(job: &dyn Job, locations: usize, records: u64) -> u64 {
     let mut least = [better.max(locations * RECORDS_IN_SEARCH), threads];
     job.reduce_max(&mut least);
     let [least, threads] = least;
-    records.min(least.max(records / 8 * threads))
+    let shared = (records / 8 * threads).min(LITTLE_IN_SEARCH);
+    records.min(least.max(shared))
 }
 
 /// The ends of all slabs but the last, which has none. Collective, the same on all agents. An agent
