@@ -186,6 +186,26 @@ fn threads_that_wait_for_each_other_are_named() {
     assert!(hangs.contains(&held), "{hangs:?}");
     assert_eq!(circles, [""; 0]);
 
+    // Who has it waits for itself, unless it may take it again.
+    let itself = line_in(source, "/* itself */");
+    let [hangs, circles] = ended("itself");
+    let one = format!("thread 1 of rank 0 was in pthread_mutex_lock at {itself}");
+    let one = hangs.iter().find(|hang| hang.starts_with(&one));
+    assert!(
+        one.is_some_and(|one| one.ends_with(", waiting for a mutex that it has itself")),
+        "{hangs:?}"
+    );
+    let circle = format!(
+        "a thread waits for itself: thread 1 of rank 0 in pthread_mutex_lock at {itself} for thread 1 of rank 0"
+    );
+    assert_eq!(circles, [circle]);
+    let [hangs, circles] = ended("again");
+    assert!(
+        !hangs.iter().any(|hang| hang.contains("pthread_mutex_lock")),
+        "{hangs:?}"
+    );
+    assert_eq!(circles, [""; 0]);
+
     // Who waits for work when the program ends does not hang.
     assert_eq!(ended("ends"), [const { Vec::<String>::new() }; 2]);
 }

@@ -35,6 +35,8 @@ struct Mutex {
     kind: AtomicI32,
 }
 
+/// Bits of a mutex's kind that say what becomes of a thread that locks it again.
+const KINDS: i32 = 3;
 /// Bit of a mutex's kind: its word also has the ceiling of its holder's priority, in these bits.
 const WITH_CEILING: i32 = 64;
 const CEILING: i32 = !0x7_ffff;
@@ -67,13 +69,21 @@ impl Mutex {
         unsafe { (*mutex).owner.load(Ordering::Relaxed) }.cast_unsigned()
     }
 
-    /// Whether the calling thread holds it: it may do so several times.
+    /// Whether the calling thread holds it, and may take it again or is told that it cannot. Of other kinds it waits
+    /// for itself.
     ///
     /// # Safety
     /// As above.
     unsafe fn is_own(mutex: *const Mutex) -> bool {
         // SAFETY: as the caller states, and a system call without arguments.
-        unsafe { Mutex::owner(mutex) == libc::gettid().cast_unsigned() }
+        unsafe {
+            let kind = (*mutex).kind.load(Ordering::Relaxed) & KINDS;
+            let returns = [
+                libc::PTHREAD_MUTEX_RECURSIVE,
+                libc::PTHREAD_MUTEX_ERRORCHECK,
+            ];
+            returns.contains(&kind) && Mutex::owner(mutex) == libc::gettid().cast_unsigned()
+        }
     }
 }
 
@@ -733,7 +743,11 @@ mod tests {
         unsafe {
             let mut kind = std::mem::zeroed();
             libc::pthread_mutexattr_init(&mut kind);
-            let kinds = [libc::PTHREAD_MUTEX_NORMAL, libc::PTHREAD_MUTEX_RECURSIVE];
+            let kinds = [
+                libc::PTHREAD_MUTEX_NORMAL,
+                libc::PTHREAD_MUTEX_RECURSIVE,
+                libc::PTHREAD_MUTEX_ERRORCHECK,
+            ];
             // Without a protocol, with inherited priorities, and with a ceiling.
             for (of, protocol) in kinds
                 .into_iter()
@@ -748,7 +762,10 @@ mod tests {
                 // Without rights, the C library refuses a thread its first ceiling alone.
                 let mut tries = (0..2).map(|_| libc::pthread_mutex_lock(&mut mutex));
                 assert!(tries.any(|result| result == 0));
-                assert!(Mutex::is_held(words) && Mutex::is_own(words));
+                assert!(Mutex::is_held(words));
+                assert_eq!(Mutex::owner(words), libc::gettid().cast_unsigned());
+                // Who takes one of the first kind again waits for itself.
+                assert_eq!(Mutex::is_own(words), of != libc::PTHREAD_MUTEX_NORMAL);
                 libc::pthread_mutex_unlock(&mut mutex);
                 assert!(!Mutex::is_held(words) && !Mutex::is_own(words));
                 libc::pthread_mutex_destroy(&mut mutex);

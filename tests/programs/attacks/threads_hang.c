@@ -1,5 +1,6 @@
-/* Threads of rank 0 wait for each other until a timer ends all (`circle`), one waits for a mutex of another that goes on
- * (`held`), or for more work when the program ends (`ends`). */
+/* Threads of rank 0 wait for each other until a timer ends all (`circle`), one waits for a mutex that it has (`itself`), or
+ * takes one again that lets it (`again`), one waits for a mutex of another that goes on (`held`), or for more work when the
+ * program ends (`ends`). */
 #include "../common.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -28,6 +29,16 @@ static void *take_one(void *unused)
     return unused;
 }
 
+static void *take_again(void *kind)
+{
+    static pthread_mutex_t again = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    pthread_mutex_t *mutex = kind ? &again : &mutexes[0];
+    pthread_mutex_lock(mutex);
+    pthread_mutex_lock(mutex); /* itself */
+    pause();
+    return NULL;
+}
+
 static void *serve(void *unused)
 {
     for (;;) {
@@ -54,6 +65,9 @@ int main(int argc, char **argv)
             pthread_create(&threads[0], NULL, take_one, NULL);
             for (;;)
                 pause();
+        } else if (rank == 0 && (strcmp(argv[1], "itself") == 0 || strcmp(argv[1], "again") == 0)) {
+            pthread_create(&threads[0], NULL, take_again, argv[1][0] == 'a' ? threads : NULL);
+            pthread_join(threads[0], NULL);
         } else if (rank == 0) {
             for (int own = 0; own < 2; own++)
                 pthread_create(&threads[own], NULL, take_both, own ? threads : NULL);

@@ -220,6 +220,9 @@ impl<'a> Scene<'a> {
                 }
             }
             Wait::Transfer { peer } => format!(", a transfer with rank {peer}"),
+            Wait::Mutex { holder } if *holder == call.thread => {
+                ", waiting for a mutex that it has itself".to_owned()
+            }
             Wait::Mutex { holder } => {
                 let holder = (call.rank, *holder);
                 let state = match self.at(holder) {
@@ -499,8 +502,12 @@ impl<'a> Scene<'a> {
         }
         let ranks = list_of_ranks(all.iter().map(|(rank, _)| *rank), NAMED);
         let threads = all.iter().map(|(_, thread)| *thread);
+        let who = match self.at(one).map(|call| &call.wait) {
+            Some(Wait::Mutex { .. }) => "thread",
+            _ => "rank",
+        };
         let detail = match all.len() {
-            1 => format!("a rank waits for itself: {}", steps.join(", ")),
+            1 => format!("a {who} waits for itself: {}", steps.join(", ")),
             _ => format!(
                 "{} wait for each other, so that none can go on: {}",
                 with_threads(&further(threads), ranks, NAMED),
