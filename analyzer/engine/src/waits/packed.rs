@@ -1,4 +1,4 @@
-//! The findings of a location while nobody needs them, in a tenth of the memory.
+//! The findings of a location while nobody needs them: many numbers are small or alike, so they are packed as messages are.
 
 use crate::waits::spread::Spread;
 use crate::waits::sums::{
