@@ -186,7 +186,20 @@ fn threads_that_wait_for_each_other_are_named() {
     assert!(hangs.contains(&held), "{hangs:?}");
     assert_eq!(circles, [""; 0]);
 
-    // Who has it waits for itself, unless it may take it again.
+    // But not while it waits for the end of the one that wants it.
+    let joined = format!("pthread_join at {}", line_in(source, "/* joined */"));
+    let [hangs, circles] = ended("joined");
+    let join = format!("rank 0 was in {joined} when its trace ended");
+    let join = hangs.iter().find(|hang| hang.starts_with(&join));
+    let end = format!(", waiting for thread 1 of rank 0 to end; it was in {lock}");
+    assert!(join.is_some_and(|join| join.ends_with(&end)), "{hangs:?}");
+    let circle = format!(
+        "threads 0-1 of rank 0 wait for each other, so that none can go on: rank 0 in {joined} for thread 1 of rank 0, \
+         thread 1 of rank 0 in {lock} for rank 0"
+    );
+    assert_eq!(circles, [circle]);
+
+    // Who has it waits for itself, unless it may take it again, or gives up.
     let itself = line_in(source, "/* itself */");
     let [hangs, circles] = ended("itself");
     let one = format!("thread 1 of rank 0 was in pthread_mutex_lock at {itself}");
@@ -199,6 +212,13 @@ fn threads_that_wait_for_each_other_are_named() {
         "a thread waits for itself: thread 1 of rank 0 in pthread_mutex_lock at {itself} for thread 1 of rank 0"
     );
     assert_eq!(circles, [circle]);
+    let limit = line_in(source, "/* limit */");
+    let [hangs, circles] = ended("limit");
+    let one = format!("thread 1 of rank 0 was in pthread_mutex_lock at {limit}");
+    let one = hangs.iter().find(|hang| hang.starts_with(&one));
+    let end = ", waiting, for a limited time, for a mutex that it has itself";
+    assert!(one.is_some_and(|one| one.ends_with(end)), "{hangs:?}");
+    assert_eq!(circles, [""; 0]);
     let [hangs, circles] = ended("again");
     assert!(
         !hangs.iter().any(|hang| hang.contains("pthread_mutex_lock")),

@@ -143,8 +143,9 @@ impl Stream {
     ) -> io::Result<()> {
         let mut header = settings.header;
         header.thread = thread;
-        // SAFETY: a system call without arguments.
-        header.tid = unsafe { libc::gettid() }.cast_unsigned();
+        // SAFETY: they take no arguments.
+        (header.tid, header.handle) =
+            unsafe { (libc::gettid().cast_unsigned(), libc::pthread_self()) };
         (header.start_ticks, header.start_unix_ns) = (clock::now(), clock::unix_ns());
         let space = Place::create(settings, &header)?;
         let mut writer = LocationWriter::new(space, header, settings.max_bytes)?;

@@ -136,12 +136,12 @@ pub struct Wait {
 pub const ENDED_BY_NOBODY: u64 = 1;
 
 impl Wait {
-    /// Begins one. Where threads `become` locations by it, those that are none yet do.
+    /// Begins one, which may have a time limit. Where threads `become` locations by it, those that are none yet do.
     #[cold]
     pub fn begin(
         site: CallSite,
         place: Place,
-        (number, key): (u16, u64),
+        (number, key, has_limit): (u16, u64, bool),
         become_location: bool,
     ) -> Option<Wait> {
         let place = told(site, place)?;
@@ -166,7 +166,9 @@ impl Wait {
             }
             let path = place.path(call.stream());
             // It may never end.
-            let enter = call.stream().enters(number, path, &subject(number, key));
+            let enter = call
+                .stream()
+                .enters(number, path, &subject(number, key, has_limit));
             let wait = Wait {
                 waiter,
                 what: what(Place::Path(path), number, key),
@@ -243,16 +245,30 @@ impl Wait {
     }
 }
 
-/// What is known of a wait at its begin: of a mutex, who has it.
-fn subject(number: u16, key: u64) -> Subject {
-    match number {
-        number::pthread_mutex_lock | number::mtx_lock => Subject {
-            flags: OpenCall::HAS_VALUE,
+/// What is known of a wait at its begin: for which thread it is, of a mutex who has it.
+fn subject(number: u16, key: u64, has_limit: bool) -> Subject {
+    let thread = match number {
+        number::pthread_mutex_lock | number::mtx_lock => {
+            let mutex = key as *const Mutex;
             // SAFETY: the calling thread is about to lock this mutex.
-            value: unsafe { Mutex::owner(key as *const Mutex) }.into(),
-            ..Subject::NONE
-        },
-        _ => Subject::NONE,
+            unsafe { Mutex::owner(mutex) }.into()
+        }
+        number::pthread_join | number::thrd_join => key,
+        _ => 0,
+    };
+    Subject {
+        flags: if thread == 0 { 0 } else { OpenCall::HAS_VALUE },
+        value: thread,
+        tag: has_limit.into(),
+        ..Subject::NONE
+    }
+}
+
+/// Whether a wait with these parameters has a time limit.
+pub(super) const fn has_limit(parameters: &[&str]) -> bool {
+    match parameters {
+        [.., last] => matches!(last.as_bytes(), b"until"),
+        [] => false,
     }
 }
 
@@ -409,7 +425,8 @@ macro_rules! locks {
                     let wait = match unsafe { $is_own(lock.cast()) } {
                         true => None,
                         false => {
-                            let what = (number::$number, lock.addr() as u64);
+                            const HAS_LIMIT: bool = has_limit(&[$(stringify!($p)),*]);
+                            let what = (number::$number, lock.addr() as u64, HAS_LIMIT);
                             Wait::begin(site, Place::here(site), what, true)
                         }
                     };
@@ -576,7 +593,12 @@ pub unsafe fn set_one(lock: *mut c_void, is_address: bool) -> Option<*mut c_void
 
 /// The calling thread wants this lock, in a call with this number.
 pub fn wants_set(site: CallSite, number: u16, lock: *mut c_void) -> Option<Wait> {
-    Wait::begin(site, Place::here(site), (number, lock.addr() as u64), true)
+    Wait::begin(
+        site,
+        Place::here(site),
+        (number, lock.addr() as u64, false),
+        true,
+    )
 }
 
 /// It gives a lock back by `unset`, in a call with this number. Others may have a nest lock when it has
@@ -639,7 +661,7 @@ pub fn leave_critical(site: CallSite, key: u64, leave: impl FnOnce()) {
 fn wait_for(site: CallSite, place: Place, (number, key): (u16, u64)) -> Option<Wait> {
     match HELD.of(key).load(Ordering::Relaxed) {
         0 => None,
-        _ => Wait::begin(site, place, (number, key), true),
+        _ => Wait::begin(site, place, (number, key, false), true),
     }
 }
 

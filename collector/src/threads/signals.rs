@@ -58,7 +58,8 @@ macro_rules! waits {
                         locks::gives_back(site, number::$number, mutex.addr() as u64);
                     }
                     let size: u32 = $size;
-                    let what = (number::$number, $key);
+                    const HAS_LIMIT: bool = locks::has_limit(&[$(stringify!($p)),*]);
+                    let what = (number::$number, $key, HAS_LIMIT);
                     let wait = Wait::begin(site, Place::here(site), what, size > 0);
                     let is_join = matches!(what.0, number::pthread_join | number::thrd_join);
                     if wait.is_some() && is_join {
@@ -266,7 +267,8 @@ mod futex {
         #[inline(never)]
         fn waits(arguments) {
             let site = laggard_callpath::call_site!();
-            let what = (number::futex_wait, arguments[1] as u64);
+            // The fourth argument is a time limit, if any.
+            let what = (number::futex_wait, arguments[1] as u64, arguments[4] != 0);
             let wait = Wait::begin(site, Place::here(site), what, false);
             // SAFETY: as above.
             let result = unsafe { call(NEXT.get(absent), arguments) };

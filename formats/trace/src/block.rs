@@ -50,8 +50,10 @@ pub struct FileHeader {
     pub pid: u32,
     /// The thread's number in its kernel; 0 = not known.
     pub tid: u32,
+    /// What the process knows the thread by, its `pthread_t`; 0 = not known.
+    pub handle: u64,
     /// Zero.
-    pub reserved: [u8; 36],
+    pub reserved: [u8; 28],
     /// CRC-32C of all bytes before.
     pub checksum: u32,
 }
@@ -76,7 +78,8 @@ impl FileHeader {
             start_unix_ns: 0,
             pid: 0,
             tid: 0,
-            reserved: [0; 36],
+            handle: 0,
+            reserved: [0; 28],
             checksum: 0,
         }
     }

@@ -27,7 +27,7 @@ pub struct OpenCall {
     pub group: u64,
     /// The rank that it waits for: a world rank, or a `PEER_` constant.
     pub peer: i32,
-    /// Message tag, or the comparison of a wait for a value.
+    /// Message tag, or the comparison of a wait for a value; of a wait for a thread 1 if it has a time limit.
     pub tag: i32,
     /// Symmetric address of the variable or lock that it waits for.
     pub address: u64,

@@ -1,6 +1,6 @@
-/* Threads of rank 0 wait for each other until a timer ends all (`circle`), one waits for a mutex that it has (`itself`), or
- * takes one again that lets it (`again`), one waits for a mutex of another that goes on (`held`), or for more work when the
- * program ends (`ends`). */
+/* Threads of rank 0 wait for each other until a timer ends all (`circle`), one waits for a mutex that it has (`itself`; for
+ * an hour at most: `limit`), or takes one again that lets it (`again`), one waits for a mutex of another that goes on
+ * (`held`), or that waits for its end (`joined`), or for more work when the program ends (`ends`). */
 #include "../common.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -8,6 +8,7 @@
 
 static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static sem_t work;
+static int is_limited;
 
 static NOINLINE void take_second(int which)
 {
@@ -34,6 +35,8 @@ static void *take_again(void *kind)
     static pthread_mutex_t again = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     pthread_mutex_t *mutex = kind ? &again : &mutexes[0];
     pthread_mutex_lock(mutex);
+    if (is_limited)
+        pthread_mutex_timedlock(mutex, &(struct timespec){time(NULL) + 3600}); /* limit */
     pthread_mutex_lock(mutex); /* itself */
     pause();
     return NULL;
@@ -60,12 +63,15 @@ int main(int argc, char **argv)
         timer_t timer;
         REQUIRE(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
         timer_settime(timer, 0, &time, NULL);
-        if (rank == 0 && strcmp(argv[1], "held") == 0) {
+        is_limited = strcmp(argv[1], "limit") == 0;
+        if (rank == 0 && (strcmp(argv[1], "held") == 0 || strcmp(argv[1], "joined") == 0)) {
             pthread_mutex_lock(&mutexes[0]);
             pthread_create(&threads[0], NULL, take_one, NULL);
+            if (argv[1][0] == 'j')
+                pthread_join(threads[0], NULL); /* joined */
             for (;;)
                 pause();
-        } else if (rank == 0 && (strcmp(argv[1], "itself") == 0 || strcmp(argv[1], "again") == 0)) {
+        } else if (rank == 0 && (is_limited || strcmp(argv[1], "itself") == 0 || strcmp(argv[1], "again") == 0)) {
             pthread_create(&threads[0], NULL, take_again, argv[1][0] == 'a' ? threads : NULL);
             pthread_join(threads[0], NULL);
         } else if (rank == 0) {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use laggard_comm::{self as comm, Filter, Job};
 use laggard_trace::calls::{self, GenericType, number};
-use laggard_trace::{Location, OpenCall, PEER_ANY};
+use laggard_trace::{FileHeader, Location, OpenCall, PEER_ANY};
 use serde::{Deserialize, Serialize};
 
 use crate::basics::intern::{Interner, PathKey, path_key};
@@ -67,8 +67,12 @@ pub enum Wait {
     Lock { address: u64 },
     /// A transfer to or from a rank.
     Transfer { peer: i32 },
-    /// A mutex that another thread of the rank has.
-    Mutex { holder: u32 },
+    /// The end of a thread of the rank, or a mutex that it has; perhaps for a limited time.
+    Thread {
+        thread: u32,
+        ends: bool,
+        has_limit: bool,
+    },
 }
 
 /// Answers of other ranks about the waits.
@@ -153,12 +157,16 @@ pub fn of_rank<'r>(
     })
 }
 
+/// Whether a thread finalised MPI, or ended: it is in no call.
+fn has_ended(thread: &Thread) -> bool {
+    let end = thread.stream.location().end;
+    end.is_some_and(|end| !matches!(end.reason, 1 | 3))
+}
+
 /// The call that a thread never returned from, if its file's entry is plausible.
 pub fn open_call(thread: &Thread) -> Option<OpenCall> {
     let location = thread.stream.location();
-    // A thread that finalised MPI, or ended, is in no call.
-    let may_hang = location.end.is_none_or(|end| matches!(end.reason, 1 | 3));
-    let call = location.open_call.filter(|_| may_hang)?;
+    let call = location.open_call.filter(|_| !has_ended(thread))?;
     let header = &location.header;
     let since = call.enter.checked_sub(header.start_ticks)?;
     let is_known = calls::call(call.operation).is_some();
@@ -179,7 +187,11 @@ fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) 
     } = *call;
     match known.generic {
         _ if is_mutex(call.operation) => {
-            holder(rank, thread, call).map_or(Wait::Unknown, |holder| Wait::Mutex { holder })
+            let holder = holder(rank, thread, call);
+            of_thread(holder, false, call)
+        }
+        _ if is_join(call.operation) => {
+            of_thread(named(rank, call, |header| header.handle), true, call)
         }
         GenericType::TwoSidedReceive if peer == PEER_ANY || peer >= 0 => {
             Wait::Message { group, peer, tag }
@@ -218,17 +230,40 @@ fn is_mutex(operation: u16) -> bool {
     matches!(operation, number::pthread_mutex_lock | number::mtx_lock)
 }
 
+fn is_join(operation: u16) -> bool {
+    matches!(operation, number::pthread_join | number::thrd_join)
+}
+
+/// A wait for a thread, if it is known.
+fn of_thread(thread: Option<&Thread>, ends: bool, call: &OpenCall) -> Wait {
+    thread.map_or(Wait::Unknown, |thread| Wait::Thread {
+        thread: thread.number,
+        ends,
+        has_limit: call.tag != 0,
+    })
+}
+
+/// The thread of the rank that a call waits for, by the name that its file has. It has not ended: those that did may have
+/// had the same.
+fn named<'r, 'a>(
+    rank: &'r Rank<'a>,
+    call: &OpenCall,
+    name: impl Fn(&FileHeader) -> u64,
+) -> Option<&'r Thread<'a>> {
+    let value = call.compared().filter(|value| *value != 0)?;
+    let mut threads = rank.recorded.threads.iter().rev();
+    threads.find(|other| name(&other.stream.location().header) == value && !has_ended(other))
+}
+
 /// The thread of the rank that has the mutex which a thread waits for. It had it when the wait began; if it gave it back
 /// since, its trace has a record of that, unless calls are left out.
-fn holder(rank: &Rank, thread: &Thread, call: &OpenCall) -> Option<u32> {
+fn holder<'r, 'a>(rank: &'r Rank<'a>, thread: &Thread, call: &OpenCall) -> Option<&'r Thread<'a>> {
     let is_whole = |call: OpenCall| call.flags & OpenCall::INCOMPLETE == 0;
-    let tid = call.compared().filter(|tid| *tid != 0 && is_whole(*call))?;
     let since = thread.stream.moment_ns(call.enter);
-    let mut threads = rank.recorded.threads.iter();
-    let holder = threads.find(|other| u64::from(other.stream.location().header.tid) == tid)?;
+    let holder = named(rank, call, |header| header.tid.into()).filter(|_| is_whole(*call))?;
     let last = holder.columns.leave.last();
     let has_it = last.is_none_or(|last| *last <= since) && open_call(holder).is_none_or(is_whole);
-    has_it.then_some(holder.number)
+    has_it.then_some(holder)
 }
 
 /// Receives under way whose message was never sent.

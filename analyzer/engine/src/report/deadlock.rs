@@ -220,16 +220,25 @@ impl<'a> Scene<'a> {
                 }
             }
             Wait::Transfer { peer } => format!(", a transfer with rank {peer}"),
-            Wait::Mutex { holder } if *holder == call.thread => {
-                ", waiting for a mutex that it has itself".to_owned()
-            }
-            Wait::Mutex { holder } => {
-                let holder = (call.rank, *holder);
-                let state = match self.at(holder) {
+            Wait::Thread {
+                thread,
+                ends,
+                has_limit,
+            } => {
+                let waiting = match has_limit {
+                    true => ", waiting, for a limited time, for",
+                    false => ", waiting for",
+                };
+                if *thread == call.thread {
+                    return format!("{waiting} a mutex that it has itself");
+                }
+                let other = (call.rank, *thread);
+                let state = match self.at(other) {
                     Some(call) => format!("it was in {}", self.call(call, place)),
                     None => "it was in no call that is known".to_owned(),
                 };
-                format!(", waiting for {}, which has it; {state}", named(holder))
+                let what = if *ends { " to end" } else { ", which has it" };
+                format!("{waiting} {}{what}; {state}", named(other))
             }
         }
     }
@@ -367,7 +376,7 @@ impl<'a> Scene<'a> {
                 missing.is_some_and(|missing| missing.stuck.is_some())
             }
             Wait::Lock { address } => self.holder(address, call.rank).is_some_and(is_in),
-            Wait::Mutex { holder } => self.at((call.rank, holder)).is_some(),
+            Wait::Thread { thread, .. } => self.at((call.rank, thread)).is_some(),
             Wait::Unknown | Wait::Value { .. } => false,
         }
     }
@@ -385,7 +394,9 @@ impl<'a> Scene<'a> {
     /// Who a call certainly needs to go on.
     fn needs(&self, call: &Hanging) -> Option<Party> {
         match call.wait {
-            Wait::Mutex { holder } => Some((call.rank, holder)),
+            Wait::Thread {
+                thread, has_limit, ..
+            } => (!has_limit).then_some((call.rank, thread)),
             // That rank has no other thread.
             _ => Some((self.needs_rank(call)?, 0)),
         }
@@ -503,7 +514,7 @@ impl<'a> Scene<'a> {
         let ranks = list_of_ranks(all.iter().map(|(rank, _)| *rank), NAMED);
         let threads = all.iter().map(|(_, thread)| *thread);
         let who = match self.at(one).map(|call| &call.wait) {
-            Some(Wait::Mutex { .. }) => "thread",
+            Some(Wait::Thread { .. }) => "thread",
             _ => "rank",
         };
         let detail = match all.len() {

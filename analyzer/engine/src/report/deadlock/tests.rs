@@ -204,17 +204,30 @@ fn who_looks_or_begins_something_is_in_no_circle() {
 #[test]
 fn threads_that_want_each_others_mutexes_wait_for_ever() {
     let at = number::pthread_mutex_lock;
-    let wants = |thread, holder| Hanging {
-        thread,
-        is_certain: false,
-        ..call(2, at, Wait::Mutex { holder })
+    let waits = |thread, (other, ends), has_limit| {
+        let wait = Wait::Thread {
+            thread: other,
+            ends,
+            has_limit,
+        };
+        Hanging {
+            thread,
+            is_certain: false,
+            ..call(2, at, wait)
+        }
     };
+    let wants = |thread, holder| waits(thread, (holder, false), false);
     let found = circles(vec![wants(0, 3), wants(3, 0)], [3; 4], &[]);
     let expected = format!(
         "threads 0, 3 of rank 2 wait for each other, so that none can go on: rank 2 in pthread_mutex_lock at line \
          {at} for thread 3 of rank 2, thread 3 of rank 2 in pthread_mutex_lock at line {at} for rank 2"
     );
     assert_eq!(found, [expected]);
+    // So does the one that waits for the end of who wants its mutex, unless one of them gives up.
+    for (has_limit, count) in [(false, 1), (true, 0)] {
+        let both = vec![waits(0, (3, true), false), waits(3, (0, false), has_limit)];
+        assert_eq!(circles(both, [3; 4], &[]).len(), count, "{has_limit}");
+    }
     // The third one has it, and is in a call that may return.
     assert_eq!(
         circles(vec![wants(0, 3), wants(1, 0)], [3; 4], &[]),
