@@ -57,8 +57,13 @@ pub(super) fn ranges<T>(list: &[T], walkers: usize, of: impl Fn(&T) -> u32) -> V
     ranges
 }
 
-/// Tells the threads of each rank whom others of them meet. `waits` are by number of the location.
-fn tell_moments<'w>(walkers: &mut [Walker<'_>], waits: impl Fn(usize) -> Waits<'w> + Sync) {
+/// Tells the threads of each rank whom others of them meet in a slab, which ends at `until`, ns. `waits` are by number of the
+/// location.
+fn tell_moments<'w>(
+    walkers: &mut [Walker<'_>],
+    waits: impl Fn(usize) -> Waits<'w> + Sync,
+    until: i64,
+) {
     let ranks = walkers.chunk_by_mut(|a, b| a.name.0 == b.name.0);
     let ranks = ranks.scan(0, |next, threads| {
         let first = *next;
@@ -71,7 +76,7 @@ fn tell_moments<'w>(walkers: &mut [Walker<'_>], waits: impl Fn(usize) -> Waits<'
     ranks.into_par_iter().for_each(|(first, threads)| {
         let lanes = first..first + threads.len();
         let waits: Vec<Waits<'_>> = lanes.map(&waits).collect();
-        moments::tell(threads, &waits);
+        moments::tell(threads, &waits, until);
     });
 }
 
@@ -191,7 +196,7 @@ impl<'s> Sweep<'s> {
             let mut is_done = vec![false; walkers.len()];
             let mut waiting: Vec<bool> = walkers.iter().map(Walker::waits_to_begin).collect();
             if folds {
-                tell_moments(walkers, waits_of);
+                tell_moments(walkers, waits_of, until);
             }
             loop {
                 let lanes = walkers.par_iter_mut().zip(&mut is_done).zip(&waiting);

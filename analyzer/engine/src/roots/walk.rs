@@ -423,7 +423,7 @@ impl<'a> Walker<'a> {
         if let Some(last) = &self.open {
             let (time, before) = (begin - last.leave, last.signature);
             let around = (before, signature);
-            if time > 0 && self.moments.next() < begin {
+            if time > 0 && self.moments.next() <= begin {
                 self.compute_meanwhile(around, event, (begin, time), members);
             } else if time > 0 {
                 self.compute(around, event, (enter, time));

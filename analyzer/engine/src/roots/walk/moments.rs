@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Late, Walker};
 use crate::basics::ends::NONE;
+use crate::roots::activities::is_call;
 use crate::roots::members::Members;
 use crate::roots::spent::Sums;
 use crate::roots::synced::{Closed, Partner};
@@ -72,13 +73,15 @@ impl Moments {
         self.list.drain(..past);
     }
 
-    /// Of meetings with the same one, keeps the last: nothing happened between them.
-    fn keep_last(&mut self) {
+    /// Of meetings with the same one before `until`, ns, keeps the last, and the last until the open call was `left`: nothing
+    /// happened between them.
+    fn keep_last(&mut self, left: i64, until: i64) {
         let mut known = FxHashSet::default();
         let mut kept: VecDeque<Moment> = VecDeque::new();
         while let Some(moment) = self.list.pop_back() {
             let is_meeting = matches!(moment.with, With::Rank(_) | With::Group(_));
-            if !is_meeting || known.insert(moment.with) {
+            let part = (moment.with, moment.at <= left);
+            if !is_meeting || moment.at >= until || known.insert(part) {
                 kept.push_front(moment);
             }
         }
@@ -134,11 +137,11 @@ impl Needs {
         self.all.push(at);
     }
 
-    /// Whether there is one of these after a moment, and until another one.
-    fn has(&self, with: With, (after, until): (i64, i64)) -> bool {
+    /// Whether there is one of these from a meeting on, before the next one.
+    fn has(&self, with: With, (met, next): (i64, i64)) -> bool {
         let is_in = |times: &Vec<i64>| {
-            let next = times.partition_point(|at| *at <= after);
-            times.get(next).is_some_and(|at| *at <= until)
+            let first = times.partition_point(|at| *at < met);
+            times.get(first).is_some_and(|at| *at < next)
         };
         match with {
             With::Rank(rank) => self.of.get(&rank).is_some_and(is_in) || is_in(&self.of_any),
@@ -147,9 +150,10 @@ impl Needs {
     }
 }
 
-/// Tells the threads of a rank whom others of them meet in a slab. Of meetings with the same one, a thread needs the
-/// last one before each of its own waits, and before waits for it.
-pub fn tell(threads: &mut [Walker<'_>], waits: &[Waits<'_>]) {
+/// Tells the threads of a rank whom others of them meet in a slab, which ends at `until`, ns. Of meetings with the same one,
+/// a thread needs the last one before each of its own waits, and before waits for it. Those of later slabs may come between
+/// meetings that are known already.
+pub fn tell(threads: &mut [Walker<'_>], waits: &[Waits<'_>], until: i64) {
     let meet = |(position, (thread, waits)): (usize, (&Walker<'_>, &Waits<'_>))| {
         let met = thread.met_in(waits).into_iter();
         met.map(move |met| (met.with, met.at, position))
@@ -168,14 +172,15 @@ pub fn tell(threads: &mut [Walker<'_>], waits: &[Waits<'_>]) {
             let mut others = others.map(|(with, at, _)| (*with, *at)).peekable();
             while let Some((with, at)) = others.next() {
                 let next = others.peek().map_or(i64::MAX, |(_, at)| *at);
-                if next == i64::MAX || needs.has(with, (at, next)) {
+                if next >= until || needs.has(with, (at, next)) {
                     thread.moments.push(Moment { at, with });
                 }
             }
         }
         thread.moments.sort();
         if thread.columns.first == thread.columns.enter.len() {
-            thread.moments.keep_last();
+            let left = thread.left_last().unwrap_or(i64::MIN);
+            thread.moments.keep_last(left, until);
         }
     }
 }
@@ -222,21 +227,44 @@ impl Walker<'_> {
         met
     }
 
+    /// Of the call that is open at a moment, and was entered in this slab: moments at which it has to know whom others met, ns.
+    /// That is its enter, and the end of the call before, where looking may have begun.
+    fn before(&self, is_call: impl Fn(u32) -> bool, moment: i64) -> [Option<i64>; 2] {
+        let columns = &self.columns;
+        let entered = columns.enter.partition_point(|enter| *enter <= moment);
+        let new = columns.first..entered.max(columns.first);
+        let mut calls = new.rev().filter(|at| is_call(columns.signature[*at]));
+        let enter = calls.next().map(|at| columns.enter[at]);
+        let last = calls.next().map(|at| columns.leave[at]);
+        [enter, last.or(self.left_last()).filter(|_| enter.is_some())]
+    }
+
+    /// When the last call was left that was read in an earlier slab, ns.
+    fn left_last(&self) -> Option<i64> {
+        self.open.as_ref().map(|open| open.leave)
+    }
+
     /// When it has to know whom others met.
     fn needs(&self, (own, _, lates): &Waits<'_>) -> Needs {
         let mut needs = Needs::default();
+        let is_call = is_call(&self.thread.rows);
+        let before = |moment| self.before(&is_call, moment).into_iter().flatten();
         for link in *own {
-            needs.of_rank(link.late_rank, link.enter);
+            before(link.enter).for_each(|at| needs.of_rank(link.late_rank, at));
         }
         for late in *lates {
             if let Some(at) = self.columns.position(late.event) {
                 let rank = if late.group == NONE { late.rank } else { NONE };
-                needs.of_rank(rank, self.columns.enter[at]);
+                before(self.columns.enter[at]).for_each(|at| needs.of_rank(rank, at));
             }
         }
         // What the last call waits for may be known in the next slab.
-        needs.of_any.extend(self.columns.enter.last());
-        let births = self.moments.list.iter().map(|moment| moment.at);
+        needs.of_any.extend(before(i64::MAX));
+        let mut calls = self.columns.signature[self.columns.first..].iter();
+        let last = calls.rposition(|signature| is_call(*signature));
+        let last = last.map(|at| self.columns.leave[self.columns.first + at]);
+        needs.of_any.extend(last.or(self.left_last()));
+        let births = self.moments.list.iter().map(|moment| moment.at - 1);
         needs.of_any.extend(births);
         let ranks = needs.of.values_mut();
         ranks.for_each(|times| times.sort_unstable());
