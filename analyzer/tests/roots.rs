@@ -938,3 +938,47 @@ fn the_path_does_not_lead_to_a_message_that_was_there() {
     assert_path(&report, &expected);
     assert!((speedup(&report) - 32.0 / 20.0).abs() < 1e-6);
 }
+
+/// Two ranks meet, then rank 0 computes before a call in which rank 1 waits for it, or does not. Rank 0 comes to a reduction
+/// at this time, ms.
+fn before_a_reduction(operation: u16, waits: bool, reduces: u64) -> BTreeMap<Key, (f64, f64)> {
+    const US: u64 = 1_000;
+    let mut all = ranks(2);
+    let end = (reduces + 1) * MS;
+    for (rank, (calls, enter)) in all.iter_mut().zip([50 * MS, 4 * MS]).enumerate() {
+        let leave = US + if waits { 50 * MS } else { enter };
+        let comes = if rank == 0 { reduces * MS } else { leave + MS };
+        calls.call(1, init(), 0, MS);
+        calls.collective(5, number::MPI_Barrier, -1, 2 * MS, 3 * MS);
+        calls.without_data(10, operation, -1, enter, leave);
+        calls.collective(20, number::MPI_Allreduce, -1, comes, end);
+        calls.call(40, finalize(), end + MS, end + 2 * MS);
+    }
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let report = analyze_by_agents(all, &options, [None, Some(1), Some(3)]);
+    let roots = roots(&report).into_iter();
+    let whole = roots.map(|(key, (direct, indirect))| {
+        let ms = |seconds: f64| (seconds * 1e3).round();
+        (key, (ms(direct), ms(indirect)))
+    });
+    whole.filter(|(_, cost)| *cost != (0.0, 0.0)).collect()
+}
+
+/// Who leaves a collective before others come has not met them there.
+#[test]
+fn not_all_collectives_are_meetings() {
+    use number::{MPI_Allgatherv, MPI_Allreduce, MPI_Alltoallw, MPI_Comm_dup, MPI_Comm_free};
+    for operation in [MPI_Comm_free, MPI_Allreduce, MPI_Alltoallw, MPI_Allgatherv] {
+        let found = before_a_reduction(operation, false, 51);
+        let expected = BTreeMap::from([(("computation", 5, 10), (46.0, 0.0))]);
+        assert_eq!(found, expected, "{}", calls::name(operation));
+    }
+    // Here rank 1 waits in it.
+    let found = before_a_reduction(MPI_Comm_dup, true, 80);
+    let expected = BTreeMap::from([
+        (("computation", 5, 10), (46.0, 0.0)),
+        (("computation", 10, 20), (29.0, 0.0)),
+    ]);
+    assert_eq!(found, expected);
+}

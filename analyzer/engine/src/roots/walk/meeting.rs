@@ -89,7 +89,8 @@ impl Walker<'_> {
         let Some(row) = row.filter(|row| row.has(flags::POSTS)) else {
             return;
         };
-        if self.folds && row.has(flags::COLLECTIVE) && row.group != NONE && row.needs_all() {
+        let needs_all = row.needs_all() && (row.shape != Shape::AllToAll || row.has_bytes);
+        if self.folds && row.has(flags::COLLECTIVE) && row.group != NONE && needs_all {
             self.spent.order += 2;
             self.started.push(Started {
                 post: self.posts,
@@ -142,7 +143,12 @@ impl Walker<'_> {
         }
         let of_group = row.filter(|row| row.has(flags::COLLECTIVE) && row.group != NONE);
         let meets = of_group.filter(|row| row.is_meeting());
-        let meets = meets.filter(|row| self.folds || comparable::is_met(row));
+        // Of many calls members may leave before others come, as of `MPI_Comm_free`, or without data. That somebody
+        // waited says that they did not.
+        let meets = meets.filter(|row| match self.folds {
+            true => row.meets || self.met_group,
+            false => comparable::is_met(row),
+        });
         let meets = meets.map(|row| row.group);
         if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {
             return;
