@@ -78,7 +78,7 @@ pub struct Shared {
 /// Requests that one thread answers at a time, at least.
 const CHUNK: usize = 256;
 /// Ranks whose waits are charged before they are put away: those of all ranks would be much of the memory.
-const TOGETHER: usize = 4096;
+const TOGETHER: usize = 1024;
 
 fn empty<P: Parcel>(job: &dyn Job) -> Vec<P> {
     (0..job.agents()).map(|_| P::default()).collect()
