@@ -123,7 +123,9 @@ impl Asked for Sampled {
         let parts = borders.len() - 1;
         let mut curves = vec![0u32; rows * (FUNCTIONS + 1) * parts];
         let curve = (0..).zip(functions).map(|(at, (_, counts))| (at, counts));
-        let rest = others.iter().map(|(_, counts)| (FUNCTIONS, counts.clone()));
+        let many = others.len();
+        let of_others: i64 = others.iter().map(|(_, counts)| total(counts)).sum();
+        let rest = others.into_iter().map(|(_, counts)| (FUNCTIONS, counts));
         for (at, counts) in curve.chain(rest) {
             for ((row, part), count) in counts {
                 let place = curves.get_mut((row * (FUNCTIONS + 1) + at) * parts + part);
@@ -132,13 +134,12 @@ impl Asked for Sampled {
                 }
             }
         }
-        let of_others: i64 = others.iter().map(|(_, counts)| total(counts)).sum();
         let told_apart = (chosen.start..).take(rows - 1);
         Ok(json!({
             "from_s": seconds(borders[0]),
             "until_s": seconds(borders[parts]),
             "functions": told,
-            "others": {"functions": others.len(), "samples": of_others},
+            "others": {"functions": many, "samples": of_others},
             "locations": told_apart.collect::<Vec<usize>>(),
             "parts": parts,
             // Row by row, and there function by function, the others last: a number of 32 bits for each part.
