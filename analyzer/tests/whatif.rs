@@ -128,6 +128,46 @@ fn work_is_balanced_from_meeting_to_meeting() {
     );
 }
 
+/// Two ranks of 1000 samples a second compute in `solve` and in other functions before they meet in another one.
+fn solving(solve: [u32; 2], other: [u32; 2]) -> Vec<Calls> {
+    let mut all = ranks(2);
+    takes_samples(&mut all);
+    let end = 1 + (0..2).map(|at| solve[at] + other[at]).max().unwrap();
+    let end = u64::from(end);
+    for (at, rank) in all.iter_mut().enumerate() {
+        for (line, name) in [(7, "solve"), (8, "other"), (10, "meet")] {
+            rank.in_function(line, name);
+        }
+        rank.call(1, init(), 0, MS);
+        for (line, samples) in [(7, solve[at]), (8, other[at])] {
+            rank.samples(line, samples, samples * MS as u32);
+        }
+        let enter = 1 + u64::from(solve[at] + other[at]);
+        rank.collective(10, number::MPI_Barrier, 0, enter * MS, (end + 1) * MS);
+        rank.call(40, finalize(), (end + 2) * MS, (end + 3) * MS);
+    }
+    all
+}
+
+#[test]
+fn samples_tell_in_which_functions_computation_lies() {
+    let words = [
+        ("speed_up", "solve=2"),
+        ("speed_up", "sol*=4"),
+        ("speed_up", "meet=2"),
+        ("speed_up", "app.c:7=2"),
+        // All of the time before a call belongs to its line.
+        ("speed_up", "app.c:10=2"),
+        ("balance", "solve"),
+    ];
+    let ms = MS as i64;
+    let gained = gains(solving([40, 20], [20, 20]), &words);
+    assert_eq!(gained, [20, 30, 0, 20, 30, 10].map(|gain| gain * ms));
+    // Few samples tell as well.
+    let few = gains(solving([6, 2], [2, 2]), &words[..2]);
+    assert_eq!(few, [3 * ms, 4 * ms + ms / 2]);
+}
+
 #[test]
 fn a_chain_ends_where_it_begins() {
     let chain = || {

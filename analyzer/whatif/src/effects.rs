@@ -123,7 +123,9 @@ impl Effects {
     ) -> Result<()> {
         match change {
             Change::SpeedUp(Where::Place(name), factor) => {
-                effect.faster.push((Place::find(events, name)?, *factor));
+                effect
+                    .faster
+                    .push((Place::computing(events, name)?, *factor));
             }
             Change::SpeedUp(Where::Rank(rank), factor) => {
                 if *rank >= events.ranks() {
@@ -145,7 +147,7 @@ impl Effects {
                 effect.speed_up(events, *factor, |at| events.place(at).host == host);
             }
             Change::Balance(name) => {
-                let place = Place::find(events, name)?;
+                let place = Place::computing(events, name)?;
                 let share = self.shares.add_place(name, place, events.locations());
                 effect.shared.push(share);
             }
@@ -278,7 +280,7 @@ impl Effects {
             let mut faster = effect.faster.iter();
             let mut shared = effect.shared.iter();
             effect.by_location.get(location).is_some_and(|&f| f != 1.0)
-                || faster.any(|(place, _)| place.has_path(after.1) || place.has_regions())
+                || faster.any(|(place, _)| place.may_be(before, after))
                 || shared.any(|&at| self.shares.concerns(at, location, before, after))
         };
         let effects: Vec<_> = self.effects.iter().enumerate().collect();
@@ -325,9 +327,7 @@ impl Effects {
         }
         changed = changed.max(0);
         for (place, factor) in &effect.faster {
-            let part = place
-                .part(gap.location, gap.after.1, gap.from, gap.to)
-                .min(changed);
+            let part = place.part(gap).min(changed);
             changed += scaled(part, 1.0 / factor) - part;
         }
         match effect.by_location.get(gap.location) {

@@ -28,6 +28,7 @@ mod reader;
 mod replay;
 mod rests;
 mod roots;
+mod sampled;
 mod scenario;
 mod shares;
 mod slabs;

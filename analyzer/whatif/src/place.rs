@@ -9,7 +9,9 @@ use anyhow::{Result, bail};
 use laggard_engine::events::{CallPath, Events};
 use rustc_hash::FxHashSet;
 
-use crate::reader::is_region;
+use crate::marks::Gap;
+use crate::reader::{Site, is_region};
+use crate::sampled::Sampled;
 
 /// Names that are proposed instead of an unknown one.
 const PROPOSED: usize = 3;
@@ -21,8 +23,12 @@ type Intervals = Vec<(i64, i64)>;
 pub struct Place {
     /// By call path: whether it passes through this place.
     by_path: Vec<bool>,
+    /// By call path: whether it passes through this place, and that is a line.
+    by_line: Vec<bool>,
     /// When each location was in a region of this name; empty if there is none.
     regions: Vec<Intervals>,
+    /// By location; empty: nobody asks for computation in it.
+    sampled: Vec<Sampled>,
 }
 
 impl Place {
@@ -31,10 +37,12 @@ impl Place {
     /// # Errors
     /// There is no such place; the error names similar ones.
     pub fn find(events: &Events, name: &str) -> Result<Place> {
-        let paths = events.call_paths.iter();
-        let by_path: Vec<bool> = paths
+        let paths = || events.call_paths.iter();
+        let by_path: Vec<bool> = paths()
             .map(|path| frames(path).any(|(function, line)| fits(name, function, line)))
             .collect();
+        let by_line = paths().map(|path| frames(path).any(|(_, line)| is_line(name, line)));
+        let by_line = by_line.collect();
         let regions = regions(events, name);
         if !by_path.contains(&true) && regions.is_empty() {
             let near = nearest(events, name);
@@ -43,7 +51,22 @@ impl Place {
                 near.join(", ")
             );
         }
-        Ok(Place { by_path, regions })
+        Ok(Place {
+            by_path,
+            by_line,
+            regions,
+            sampled: Vec::new(),
+        })
+    }
+
+    /// The same, to ask for [`part`](Self::part)s.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn computing(events: &Events, name: &str) -> Result<Place> {
+        let mut place = Place::find(events, name)?;
+        place.sampled = Sampled::of_all(events, |path| place.has_path(path));
+        Ok(place)
     }
 
     /// Whether a call path passes through it.
@@ -51,23 +74,33 @@ impl Place {
         self.by_path[path as usize]
     }
 
-    /// Whether there are regions of its name.
-    pub fn has_regions(&self) -> bool {
-        !self.regions.is_empty()
+    /// Whether computation of a location between two calls may lie in it.
+    pub fn may_be(&self, before: Option<Site>, after: Site) -> bool {
+        let mut sampled = self.sampled.iter();
+        self.has_path(after.1)
+            || !self.regions.is_empty()
+            || sampled.any(|sampled| sampled.may_be((before, after)))
     }
 
-    /// How much of the time before a call lies in it, ns: all if the call does, else what lies in
-    /// regions of that name.
-    pub fn part(&self, location: usize, path: u32, from: i64, to: i64) -> i64 {
+    /// How much of the time before a call lies in it, ns: what lies in regions of that name; else as samples
+    /// tell; without any, all if the call does. All of it lies in the line of the call.
+    pub fn part(&self, gap: &Gap) -> i64 {
+        let Gap { from, to, .. } = *gap;
+        let path = gap.after.1;
         if to <= from {
             return 0;
         }
+        let of_region = self.regions.get(gap.location);
+        let Some(intervals) = of_region.filter(|intervals| !intervals.is_empty()) else {
+            let whole = || if self.has_path(path) { to - from } else { 0 };
+            let sampled = self.sampled.get(gap.location);
+            let sampled = sampled.filter(|_| !self.by_line[path as usize]);
+            let part = sampled.and_then(|sampled| sampled.part((gap.before, gap.after), from, to));
+            return part.unwrap_or_else(whole);
+        };
         if self.has_path(path) {
             return to - from;
         }
-        let Some(intervals) = self.regions.get(location) else {
-            return 0;
-        };
         let first = intervals.partition_point(|&(_, end)| end <= from);
         let within = intervals[first..]
             .iter()
@@ -86,8 +119,13 @@ fn frames(path: &CallPath) -> impl Iterator<Item = (&str, &str)> {
 
 /// Whether a name means this function or line.
 fn fits(name: &str, function: &str, line: &str) -> bool {
+    glob(name, function) || is_line(name, line)
+}
+
+/// Whether a name means this line.
+fn is_line(name: &str, line: &str) -> bool {
     let file = Path::new(line).file_name();
-    glob(name, function) || name == line || file.is_some_and(|file| file == name)
+    name == line || file.is_some_and(|file| file == name)
 }
 
 /// Whether a text fits a pattern in which `*` stands for any letters.
@@ -222,12 +260,24 @@ mod tests {
     fn part_of_the_time_before_a_call() {
         let place = Place {
             by_path: vec![false, true],
+            by_line: vec![false; 2],
             regions: vec![vec![(10, 20), (30, 40)]],
+            sampled: Vec::new(),
         };
-        assert_eq!(place.part(0, 1, 0, 100), 100);
-        assert_eq!(place.part(0, 0, 0, 100), 20);
-        assert_eq!(place.part(0, 0, 15, 35), 10);
-        assert_eq!(place.part(0, 0, 20, 30), 0);
-        assert_eq!(place.part(0, 0, 5, 5), 0);
+        let part = |path, from, to| {
+            place.part(&Gap {
+                location: 0,
+                before: None,
+                after: (0, path),
+                from,
+                to,
+                beside: Default::default(),
+            })
+        };
+        assert_eq!(part(1, 0, 100), 100);
+        assert_eq!(part(0, 0, 100), 20);
+        assert_eq!(part(0, 15, 35), 10);
+        assert_eq!(part(0, 20, 30), 0);
+        assert_eq!(part(0, 5, 5), 0);
     }
 }

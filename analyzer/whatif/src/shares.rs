@@ -25,7 +25,7 @@ impl What {
     /// How much of the computation before a call it is, ns.
     fn part(&self, gap: &Gap) -> i64 {
         match self {
-            What::Place(place) => place.part(gap.location, gap.after.1, gap.from, gap.to),
+            What::Place(place) => place.part(gap),
             What::Between(begin, until, part)
                 if begin.has(gap.before) && until.has(Some(gap.after)) =>
             {
@@ -42,7 +42,7 @@ impl What {
     /// Whether there may be any between these calls.
     fn may_be(&self, before: Option<Site>, after: Site) -> bool {
         match self {
-            What::Place(place) => place.has_path(after.1) || place.has_regions(),
+            What::Place(place) => place.may_be(before, after),
             What::Between(begin, until, _) => begin.has(before) && until.has(Some(after)),
         }
     }
