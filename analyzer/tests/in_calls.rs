@@ -93,6 +93,20 @@ fn a_call_is_longer_without_a_processor() {
     near(started(&last, "preempted"), 0.0);
 }
 
+/// The other calls at this place had a processor.
+#[test]
+fn calls_without_a_processor_are_counted() {
+    let mut all = begun();
+    reduce(&mut all, 2, 2, 3);
+    all[0].is_off_inside([0, 18 * MS, 0], 0);
+    reduce(&mut all, 4, 4, 30);
+    reduce(&mut all, 31, 31, 32);
+    let report = report(all, 40, false);
+    let mut found = report.bottlenecks.iter();
+    let found = found.find(|found| found.pattern == "without_processor");
+    assert_eq!(found.unwrap().instances, 1);
+}
+
 /// What the late rank of a wait in barriers did, and the advice that follows.
 fn because(report: &Report) -> (&str, &[String]) {
     let mut all = report.bottlenecks.iter();

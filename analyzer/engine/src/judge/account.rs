@@ -89,6 +89,8 @@ struct Lost {
     /// Losses of single calls without a cause.
     unexplained: u64,
     preempted: u64,
+    /// Calls with some of it.
+    preempted_calls: u64,
     /// Calls with a loss, and the least time of one beyond its loss.
     instances: u64,
     rest: Option<u64>,
@@ -97,7 +99,7 @@ struct Lost {
 /// Settles the accounts of a thread and adds the unexplained time to its `findings`. `rows` and
 /// `keys` are those of its signatures, `paths` the keys of its call paths. `between` is time between
 /// looks, ns, which counts as part of them. `preempted` is time in calls beyond their waits in which
-/// others had the processor, by signature, ns.
+/// others had the processor, by signature, ns, and how many calls have some.
 ///
 /// `unexplained = total - findings - cost`; of that, what was `preempted` is no longer unexplained. The cost of a call is the baseline table's value, else
 /// that of the fastest of its kind in the run, times the ratio from which on a call is slow. A call
@@ -109,7 +111,7 @@ pub fn settle(
     findings: &mut LocalFindings,
     (rows, keys): (&[Row], &[PathKey]),
     paths: &[PathKey],
-    (between, preempted): (&FxHashMap<(u16, PathKey), u64>, &[i64]),
+    (between, preempted): (&FxHashMap<(u16, PathKey), u64>, &[(i64, u64)]),
 ) -> Settled {
     let mut settled = Settled::default();
     let mut lost: FxHashMap<(u16, PathKey), Lost> = FxHashMap::default();
@@ -117,8 +119,10 @@ pub fn settle(
         let lost = lost.entry((row.operation, *key)).or_default();
         lost.signature = signature;
         lost.posts |= row.has(flags::POSTS);
-        let own = preempted.get(signature as usize).map_or(0, |&time| time);
-        lost.preempted = lost.preempted.saturating_add(own.max(0) as u64);
+        let own = preempted.get(signature as usize);
+        let (time, calls) = own.copied().unwrap_or_default();
+        lost.preempted = lost.preempted.saturating_add(time.max(0) as u64);
+        lost.preempted_calls = lost.preempted_calls.saturating_add(calls);
     }
     let name = |account: &Account| {
         let key = paths.get(account.path as usize).copied();
@@ -180,11 +184,12 @@ pub fn settle(
         let unexplained = unexplained.max(lost.unexplained.min(beyond));
         let more = unexplained.saturating_sub(lost.unexplained);
         let preempted = more.min(lost.preempted);
-        for (pattern, time) in [
-            (PatternId::WithoutProcessor, preempted),
-            (PatternId::Unexplained, more - preempted),
+        let some = lost.preempted_calls.min(account.count);
+        for (pattern, time, calls) in [
+            (PatternId::WithoutProcessor, preempted, some),
+            (PatternId::Unexplained, more - preempted, account.count),
         ] {
-            findings.add_rest(pattern, lost.signature, (time, account.count));
+            findings.add_rest(pattern, lost.signature, (time, calls));
         }
         settled.explained = settled.explained.saturating_add(preempted);
         let unexplained = unexplained - preempted;

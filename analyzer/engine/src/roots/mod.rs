@@ -89,7 +89,11 @@ impl Search<'_> {
     ///
     /// # Errors
     /// Temporary files that cannot be written or read. The same on all agents.
-    pub fn find(&self, ranks: &[Rank<'_>], mut links: Links) -> Result<(Roots, Vec<Vec<i64>>)> {
+    pub fn find(
+        &self,
+        ranks: &[Rank<'_>],
+        mut links: Links,
+    ) -> Result<(Roots, Vec<Vec<(i64, u64)>>)> {
         let members = Members::gather(self.job, self.opened, self.numbers)?;
         let mut sweep = Sweep::new(self, ranks, members, self.started());
         let borders = links.borders().to_vec();

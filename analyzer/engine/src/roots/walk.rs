@@ -209,8 +209,9 @@ pub struct Walker<'a> {
     looked_on: (i64, i64),
     /// What calls are beside work while they wait.
     in_waits: InWaits,
-    /// By signature: time in calls in which others had the processor, and which is not their waiting, ns.
-    preempted: Vec<i64>,
+    /// By signature: time in calls in which others had the processor, and which is not their waiting, ns; and how
+    /// many calls have some.
+    preempted: Vec<(i64, u64)>,
     /// Whether its start-up is over, and when the first rank's was, ns.
     has_begun: bool,
     begun: i64,
@@ -637,8 +638,9 @@ pub struct Walked<'a> {
     pub activities: Activities,
     /// Time by activity, without waiting, ns. What a call was beside work is of the call.
     pub spent: Vec<i64>,
-    /// By signature: time in calls in which others had the processor, and which is not their waiting, ns.
-    pub preempted: Vec<i64>,
+    /// By signature: time in calls in which others had the processor, and which is not their waiting, ns; and how
+    /// many calls have some.
+    pub preempted: Vec<(i64, u64)>,
     /// What it did longer than those that waited for it, by activity.
     pub longer: Vec<Longer>,
     /// When others waited most for it, by activity.

@@ -191,9 +191,9 @@ pub struct Counted {
     off_work: FxHashMap<u32, [u64; 3]>,
     /// What all stretches between calls were beside work, and what was counted in them.
     pub beside: Beside,
-    /// By signature: time in calls beyond their waiting in which others had the processor, ns; empty if
-    /// root causes are not searched.
-    pub preempted: Vec<i64>,
+    /// By signature: time in calls beyond their waiting in which others had the processor, ns, and how
+    /// many calls have some; empty if root causes are not searched.
+    pub preempted: Vec<(i64, u64)>,
 }
 
 /// Time of a thread between calls until it met others.

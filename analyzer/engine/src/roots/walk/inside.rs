@@ -2,7 +2,7 @@
 
 use laggard_trace::Event;
 
-use super::{Open, Walker, add};
+use super::{Open, Walker, room};
 use crate::roots::activities::{INSIDE, Kind};
 use crate::roots::synced::Parts;
 
@@ -90,7 +90,9 @@ impl Walker<'_> {
                 parts.push((inside, part));
                 *own -= part;
                 if INSIDE[at] == Kind::Preempted {
-                    add(&mut self.preempted, open.signature, part);
+                    let (time, calls) = room::at(&mut self.preempted, open.signature as usize);
+                    *time = time.saturating_add(part);
+                    *calls += 1;
                 }
             }
         }
