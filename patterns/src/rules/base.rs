@@ -137,6 +137,27 @@ mod tests {
     }
 
     #[test]
+    fn who_shares_cores_with_its_own_threads_needs_fewer_of_them() {
+        let said = |crowded, crowded_threads| {
+            let mut facts = facts(0.2);
+            facts.text(Fact::Who, "ranks 0-1");
+            facts.number(Fact::Crowded, crowded);
+            facts.number(Fact::CrowdedThreads, crowded_threads);
+            facts.number(Fact::CrowdedCores, 2.0);
+            let hints = RuleBase::built_in().hints(Activity::Preempted, &facts, &show);
+            hints
+                .into_iter()
+                .map(|hint| hint.text)
+                .collect::<Vec<_>>()
+                .concat()
+        };
+        assert!(said(0.0, 4.0).starts_with("Use fewer threads for each rank"));
+        assert!(said(0.0, 4.0).contains("4 threads share the 2 cores of a host"));
+        assert!(said(4.0, 0.0).starts_with("Give each rank a core of its own: 4 ranks"));
+        assert!(said(0.0, 0.0).starts_with("Look who else runs"));
+    }
+
+    #[test]
     fn only_what_sends_is_told_to_send_less() {
         for generic in GenericType::ALL {
             for crowded in [0.0, 4.0] {

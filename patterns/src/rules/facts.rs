@@ -97,6 +97,9 @@ facts! {
     Hosts = "hosts" Count "hosts of the run";
     Crowded = "crowded" Count
         "ranks on the most crowded host, where ranks share cores; 0 if each has its own";
+    CrowdedThreads = "crowded_threads" Count
+        "threads on the most crowded host, where each rank has a core and its threads have not; else 0";
+    CrowdedCores = "crowded_cores" Count "cores of the most crowded host; 0 if each thread has its own";
     Polls = "polls" Count "1 if the calls only look whether something has come, else 0";
     Wall = "wall" Time "duration of the run between start-up and shut-down";
     EagerLimit = "eager_limit" Bytes

@@ -26,7 +26,7 @@ pub struct RunFacts<'o> {
     pub rules: &'o Rules,
     ranks: u32,
     hosts: usize,
-    crowded: u32,
+    crowd: Option<Crowd>,
     eager_limit: Option<EagerLimit>,
     left: left::Run,
 }
@@ -39,10 +39,7 @@ impl<'o> RunFacts<'o> {
             rules,
             ranks: opened.agent_of.len() as u32,
             hosts: opened.host_names.len(),
-            crowded: run
-                .crowd
-                .filter(Crowd::is_of_ranks)
-                .map_or(0, |crowd| crowd.ranks),
+            crowd: run.crowd,
             eager_limit: eager::limit_of(opened),
             left,
         }
@@ -282,7 +279,15 @@ fn facts(
 fn about_run(run: &RunFacts, facts: &mut Facts) {
     facts.number(Fact::Ranks, f64::from(run.ranks));
     facts.number(Fact::Hosts, run.hosts as f64);
-    facts.number(Fact::Crowded, f64::from(run.crowded));
+    let (ranks, threads, cores) = run
+        .crowd
+        .map_or((0, 0, 0), |crowd| match crowd.is_of_ranks() {
+            true => (crowd.ranks, 0, crowd.cores),
+            false => (0, crowd.threads, crowd.cores),
+        });
+    facts.number(Fact::Crowded, f64::from(ranks));
+    facts.number(Fact::CrowdedThreads, f64::from(threads));
+    facts.number(Fact::CrowdedCores, f64::from(cores));
     facts.number(Fact::Wall, run.left.wall as f64 / 1e9);
 }
 
