@@ -138,7 +138,8 @@ impl Calls {
     /// Lets a line be in a function of its own.
     pub fn in_function(&mut self, line: u32, name: &str) {
         let id = self.lines.len() as u32 + 1;
-        let function = 1000 + id;
+        // Readers refuse numbers that no file of this size has room for.
+        let function = 100 + id;
         let frame = Frame::Source {
             file: 1,
             function,
@@ -656,10 +657,12 @@ pub fn takes_samples(run: &mut [Calls]) {
         (92, "sampled_by"),
         (93, "perf"),
     ];
-    for (id, text) in texts {
-        let bytes = text.as_bytes().to_vec();
-        run[0].define(Definition::String { id, bytes });
+    for calls in run {
+        for (id, text) in texts {
+            let bytes = text.as_bytes().to_vec();
+            calls.define(Definition::String { id, bytes });
+        }
+        calls.define(Definition::Property { key: 90, value: 91 });
+        calls.define(Definition::Property { key: 92, value: 93 });
     }
-    run[0].define(Definition::Property { key: 90, value: 91 });
-    run[0].define(Definition::Property { key: 92, value: 93 });
 }
