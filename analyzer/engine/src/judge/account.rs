@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::basics::intern::PathKey;
 use crate::judge::detect::{Entry, Kinds};
 use crate::stream::rows::Row;
+use crate::stream::traffic::Preempted;
 use crate::waits::sums::LocalFindings;
 
 /// Calls of one operation and call path in a location. ns.
@@ -111,7 +112,7 @@ pub fn settle(
     findings: &mut LocalFindings,
     (rows, keys): (&[Row], &[PathKey]),
     paths: &[PathKey],
-    (between, preempted): (&FxHashMap<(u16, PathKey), u64>, &[(i64, u64)]),
+    (between, preempted): (&FxHashMap<(u16, PathKey), u64>, &[Preempted]),
 ) -> Settled {
     let mut settled = Settled::default();
     let mut lost: FxHashMap<(u16, PathKey), Lost> = FxHashMap::default();

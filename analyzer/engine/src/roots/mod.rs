@@ -58,6 +58,7 @@ use crate::roots::path::{Path, Span};
 use crate::roots::sums::{Loaded, Roots};
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::Walked;
+use crate::stream::traffic::Preempted;
 use crate::waits::links::Links;
 use crate::wire::links::{Kept, Passing};
 use crate::wire::parcels::Parcel;
@@ -93,7 +94,7 @@ impl Search<'_> {
         &self,
         ranks: &[Rank<'_>],
         mut links: Links,
-    ) -> Result<(Roots, Vec<Vec<(i64, u64)>>)> {
+    ) -> Result<(Roots, Vec<Vec<Preempted>>)> {
         let members = Members::gather(self.job, self.opened, self.numbers)?;
         let mut sweep = Sweep::new(self, ranks, members, self.started());
         let borders = links.borders().to_vec();

@@ -30,6 +30,7 @@ use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
+use crate::stream::traffic::Preempted;
 use crate::wire::links::{Blame, Link, More, Waiters, Wholes};
 use births::{Heritage, Origin};
 use inside::InWaits;
@@ -211,7 +212,7 @@ pub struct Walker<'a> {
     in_waits: InWaits,
     /// By signature: time in calls in which others had the processor, and which is not their waiting, ns; and how
     /// many calls have some.
-    preempted: Vec<(i64, u64)>,
+    preempted: Vec<Preempted>,
     /// Whether its start-up is over, and when the first rank's was, ns.
     has_begun: bool,
     begun: i64,
@@ -640,7 +641,7 @@ pub struct Walked<'a> {
     pub spent: Vec<i64>,
     /// By signature: time in calls in which others had the processor, and which is not their waiting, ns; and how
     /// many calls have some.
-    pub preempted: Vec<(i64, u64)>,
+    pub preempted: Vec<Preempted>,
     /// What it did longer than those that waited for it, by activity.
     pub longer: Vec<Longer>,
     /// When others waited most for it, by activity.

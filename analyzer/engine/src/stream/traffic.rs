@@ -191,10 +191,12 @@ pub struct Counted {
     off_work: FxHashMap<u32, [u64; 3]>,
     /// What all stretches between calls were beside work, and what was counted in them.
     pub beside: Beside,
-    /// By signature: time in calls beyond their waiting in which others had the processor, ns, and how
-    /// many calls have some; empty if root causes are not searched.
-    pub preempted: Vec<(i64, u64)>,
+    /// By signature, beyond the waiting of calls; empty if root causes are not searched.
+    pub preempted: Vec<Preempted>,
 }
+
+/// Time in calls in which others had the processor, ns, and how many calls have some.
+pub type Preempted = (i64, u64);
 
 /// Time of a thread between calls until it met others.
 #[derive(Clone, Copy, Debug, Default)]
