@@ -131,22 +131,14 @@ pub fn source_location(path: &[Line]) -> SourceLocation {
     }
 }
 
-/// The place of a call path and its callers, innermost first. The function around a region of OpenMP, on the line
-/// of the region, tells nothing.
+/// The place of a call path and its callers, innermost first.
 pub fn callers(path: &[Line]) -> Vec<Line> {
     let Some(at) = location(path) else {
         return Vec::new();
     };
     let is_shown = |line: &&Line| Origin::of(line) != Origin::System && !line.is_region();
-    let mut callers = vec![path[at].clone()];
-    for line in path[at + 1..].iter().filter(is_shown) {
-        let inner = callers.iter().rfind(|line| line.has_source());
-        let region = inner.filter(|inner| inner.is_outlined);
-        if region.is_none_or(|region| line.text() != region.text() || line.file != region.file) {
-            callers.push(line.clone());
-        }
-    }
-    callers
+    let outer = path[at + 1..].iter().filter(is_shown);
+    path[at..=at].iter().chain(outer).cloned().collect()
 }
 
 /// For each path (callers, innermost first): the callers that tell it from all other paths with the
@@ -322,27 +314,6 @@ mod tests {
         let only = source_location(&path[..1]);
         assert_eq!(only.function, "libmpi.so.40+0x99");
         assert_eq!(source_location(&[]), SourceLocation::default());
-    }
-
-    #[test]
-    fn a_region_is_not_called_from_its_own_line() {
-        let region = Line {
-            is_outlined: true,
-            ..line("kernel", "/src/kernel.f90", 50, "/home/u/app")
-        };
-        let around = line("kernel", "/src/kernel.f90", 50, "/home/u/app");
-        let library = line("GOMP_parallel+0x46", "", 0, "/usr/lib/libgomp.so.1");
-        let main = line("main", "/src/main.f90", 9, "/home/u/app");
-        let path = [
-            region.clone(),
-            library.clone(),
-            around.clone(),
-            main.clone(),
-        ];
-        assert_eq!(callers(&path), [region, library, main.clone()]);
-        // Who calls itself is another matter.
-        let path = [around.clone(), around, main];
-        assert_eq!(callers(&path), path);
     }
 
     fn told(paths: &[&[u32]]) -> Vec<Vec<u32>> {
