@@ -186,6 +186,60 @@ fn records_of_many_looks_say_what_was_inside() {
     assert_eq!(waited(1001 * US / 2), 1001 * US as i64 / 2);
 }
 
+/// A loop of looks of 1 us, `step` apart, from 10 ms until the message is sent at 20 ms; 1 us after each, rank 1 makes
+/// another call of 1 us. How long it waited.
+fn waited_with(step: u64, other: impl Fn(&mut [Calls], u64)) -> i64 {
+    let report = report(|| {
+        let mut r = ranks(2);
+        r[0].send(10, 1, 5, 20 * MS, 21 * MS);
+        let request = r[1].irecv(20, 0, 5, MS);
+        for at in (10 * MS..20 * MS).step_by(step as usize) {
+            r[1].looks(21, number::MPI_Test, at, at + US, US);
+            other(&mut r, at + 2 * US);
+        }
+        r[1].test(21, &[request], 20 * MS, 20 * MS + US);
+        r
+    });
+    assert_eq!(report.untraced_s, Some(0.0));
+    let computation = report.root_causes.as_ref().unwrap().first();
+    let computation = computation.map_or(0.0, |root| root.severity_s);
+    let waited = total(&report, "late_sender_polled");
+    assert_eq!((computation * 1e9).round() as i64, waited);
+    waited
+}
+
+#[test]
+fn calls_that_do_nothing_between_looks_are_looking() {
+    let null = |line, operation| {
+        move |r: &mut [Calls], at| {
+            let signature = Signature {
+                operation,
+                ..Signature::default()
+            };
+            r[1].call(line, signature, at, at + US);
+        }
+    };
+    // At a line of its own, or at that of the looks.
+    for line in [21, 22] {
+        for operation in [number::MPI_Wait, number::MPI_Test, number::MPI_Testall] {
+            assert_eq!(waited_with(5 * US, null(line, operation)), 10 * MS as i64);
+            // All but the call and the time before it is work.
+            let looked = 334 * 3 * US as i64;
+            assert_eq!(waited_with(30 * US, null(line, operation)), looked);
+        }
+    }
+}
+
+#[test]
+fn who_sends_between_looks_does_not_only_look() {
+    let serve = |r: &mut [Calls], at| {
+        r[1].send(22, 0, 7, at, at + US);
+        let later = 20 * MS + at / 4;
+        r[0].recv(11, 1, 7, later, later + US);
+    };
+    assert_eq!(waited_with(5 * US, serve), 2_000 * US as i64);
+}
+
 #[test]
 fn a_request_is_not_looked_at_before_it_is_posted() {
     let report = report(|| {

@@ -60,6 +60,7 @@ programs! {
     late_sender_one_line: "late_sender_one_line.c";
     late_sender_one_line_some: "late_sender_one_line_some.c";
     late_sender_polled: "late_sender_polled.c";
+    late_sender_polled_idle: "late_sender_polled_idle.c";
     late_sender_polled_near_miss: "late_sender_polled_near_miss.c";
     late_sender_persistent: "late_sender_persistent.c";
     late_sender_probe: "late_sender_probe.c";

@@ -25,6 +25,8 @@ pub struct Reader<'i> {
     index: &'i LocationIndex,
     /// By place.
     runs: FxHashMap<u32, Run<[Between; 2]>>,
+    /// Where the last look was.
+    last: (u16, u32),
 }
 
 impl<'i> Reader<'i> {
@@ -33,6 +35,7 @@ impl<'i> Reader<'i> {
         Reader {
             index,
             runs: FxHashMap::default(),
+            last: (0, 0),
         }
     }
 
@@ -44,11 +47,16 @@ impl<'i> Reader<'i> {
         if at.place == NONE {
             return false;
         }
+        // Calls that do nothing belong to the look before.
+        if look.calls > 0 {
+            self.last = (call.signature.operation, call.call_path);
+        }
+        let site = self.last;
         // Before it, and in a record of several.
         let parts = |before: i64| {
             let of = |stretch, time| Between {
-                site: (call.signature.operation, call.call_path),
-                kind: kind_of(call.signature.operation),
+                site,
+                kind: kind_of(site.0),
                 stretch,
                 time,
             };

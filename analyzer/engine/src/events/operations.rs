@@ -11,6 +11,7 @@ use laggard_trace::{
 use super::Events;
 use super::among::Among;
 use super::parallel::{InRegion, Regions};
+use crate::basics::ends::NONE;
 use crate::basics::intern::path_key;
 use crate::roots::activities::tells;
 use crate::stream::polling::{Look, LookAt, Looks, LooksOf, Places, looks};
@@ -319,6 +320,8 @@ pub struct Operations<'e> {
     /// Number of the row of looks, and whether a look at each place was in vain since one found something.
     row: u64,
     vain: Vec<bool>,
+    /// Place of the last look.
+    place: u32,
     regions: Regions,
     /// Records skipped so far because they are undefined or damaged.
     pub skipped: u64,
@@ -354,7 +357,10 @@ impl<'e> Operations<'e> {
         };
         let by_signature: Vec<OfSignature> = signatures.iter().map(of_signature).collect();
         let mut places = Places::default();
-        let is_vain = |id: usize| by_signature[id].looking.map(|looks| looks.is_vain);
+        let is_vain = |id: usize| {
+            let looking = by_signature[id].looking.filter(|of| of.looks);
+            looking.map(|of| of.is_vain)
+        };
         let path = |id: usize| path_key(&found.definitions, signatures[id].call_path);
         let vain = places.know(signatures, is_vain, path);
         Operations {
@@ -367,6 +373,7 @@ impl<'e> Operations<'e> {
             places,
             row: 0,
             vain: vec![false; vain.len()],
+            place: NONE,
             regions: Regions::begun(
                 within
                     .iter()
@@ -404,6 +411,7 @@ impl<'e> Operations<'e> {
         let (clock, rank) = (&events.clocks[location], self.rank);
         let (by_signature, looks) = (&self.by_signature, &mut self.looks);
         let (places, current, vain) = (&self.places, &mut self.row, &mut self.vain);
+        let last_place = &mut self.place;
         let definitions = &events.opened.locations[location].definitions;
         let skipped = &mut self.skipped;
         self.calls.read_chunk(|item| {
@@ -444,7 +452,11 @@ impl<'e> Operations<'e> {
             let look_at = look.filter(|_| !places.is_empty()).map(|look| {
                 *current += u64::from(!look.follows);
                 let path = || path_key(definitions, signature.call_path);
-                let place = places.of((event.signature, signature), path, Some(event));
+                // What does nothing belongs to the look before.
+                if look.calls > 0 {
+                    *last_place = places.of((event.signature, signature), path, Some(event));
+                }
+                let place = *last_place;
                 let known = vain.get_mut(place as usize);
                 let was = known.map(|vain| std::mem::replace(vain, look.is_vain));
                 LookAt {

@@ -196,7 +196,7 @@ pub struct OfCall {
     /// By [`INSIDE`]: whether that, in such a call, is a cause of its own. Who sleeps in file operations
     /// and in waits among threads does what these are for.
     pub tells: [bool; INSIDE.len()],
-    /// Whether it does more than look whether something has come, and marks no region.
+    /// Whether it cannot be part of looking whether something has come, and marks no region.
     is_plain: bool,
 }
 
@@ -386,7 +386,7 @@ impl Activities {
         }
     }
 
-    /// Whether a call is defined, and does more than look whether something has come. Marks of
+    /// Whether a call is defined, and cannot be part of looking whether something has come. Marks of
     /// regions are no calls.
     #[inline]
     pub fn is_plain(&self, thread: &Thread<'_>, signature: u32) -> bool {
@@ -643,7 +643,7 @@ fn meets(row: &Row) -> bool {
 }
 
 fn is_plain(row: &Row) -> bool {
-    !row.looks && !row.is_mark()
+    !row.can_be_looking() && !row.is_mark()
 }
 
 /// Whether a record is that of a call. Time in regions of the program is between calls.

@@ -434,6 +434,12 @@ impl<'a> Walker<'a> {
         self.begin.get_or_insert(enter);
         self.complete(row, event);
         let off = self.off_inside(signature, event);
+        // What does nothing between looks is time of the look before.
+        let before = self
+            .open
+            .as_ref()
+            .filter(|_| look.is_some_and(|look| look.calls == 0));
+        let signature = before.map_or(signature, |before| before.signature);
         self.open = Some(Open {
             signature,
             number,

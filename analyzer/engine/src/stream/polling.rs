@@ -27,26 +27,32 @@ const STRETCHES: usize = 16;
 /// Most spots of a loop of looks that are told apart.
 pub const SPOTS: usize = 4;
 
-/// What the looks of a signature have in common.
+/// What the looks of a signature have in common, or its calls that do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LooksOf {
+    /// Whether they look.
+    pub looks: bool,
     /// Whether they find nothing.
     pub is_vain: bool,
+    /// Whether they do nothing, see [`Row::idles`].
+    idles: bool,
     spot: Spot,
 }
 
 /// Operation and call path of looks.
 type Spot = (u16, u32);
 
-/// What calls of this signature look for. `None`: they do not look.
+/// What calls of this signature look for. `None`: they do not look, and do something.
 pub fn looks(signature: &Signature) -> Option<LooksOf> {
     let row = Row::new(signature);
-    row.looks.then(|| looks_of(&row, signature))
+    row.can_be_looking().then(|| looks_of(&row, signature))
 }
 
 fn looks_of(row: &Row, signature: &Signature) -> LooksOf {
     LooksOf {
+        looks: row.looks,
         is_vain: is_vain(row),
+        idles: row.idles,
         spot: (signature.operation, signature.call_path),
     }
 }
@@ -56,7 +62,7 @@ fn is_vain(row: &Row) -> bool {
     row.has(flags::UNSUCCESSFUL) && !row.has(flags::FAILED)
 }
 
-/// A record of looks.
+/// A record of looks, or of a call between two looks that does nothing: that is looking, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Whether it found nothing.
@@ -67,7 +73,7 @@ pub struct Look {
     pub before: i64,
     /// Whether all of the time since the look before counts as looking.
     pub follows: bool,
-    /// Number of looks.
+    /// Number of looks; 0 for a call that does nothing.
     pub calls: u64,
     /// Time between enter and leave that counts as looking, ns.
     pub looked: i64,
@@ -102,12 +108,25 @@ pub struct NotedLook {
 /// Follows the looks of a location.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looks {
-    /// If the last call was a look that found nothing: its leave, and the sleep after it, ns.
-    left: Option<(i64, i64)>,
+    /// If the last call that did something was a look that found nothing.
+    left: Option<Left>,
     /// The shortest look so far, ns: others may have lost their processor meanwhile.
     shortest: Option<i64>,
     /// Where looks were made since a call that was none, or a look that found something.
     spots: Spots,
+}
+
+/// The last call, after a look that found nothing.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    /// Its leave, ns.
+    leave: i64,
+    /// The sleep after it, ns.
+    off: i64,
+    /// Time since the leave of the look until then, without sleep, ns.
+    passed: i64,
+    /// Whether the look was not the first one at something.
+    is_again: bool,
 }
 
 /// The first few spots.
@@ -154,7 +173,7 @@ impl Looks {
     ) -> Option<Look> {
         let signatures = || stream.location().definitions.signatures();
         let looks = row
-            .looks
+            .can_be_looking()
             .then(|| looks_of(row, &signatures()[signature as usize]));
         self.look(looks, times, event, |ticks| stream.length_ns(ticks))
     }
@@ -169,15 +188,35 @@ impl Looks {
         length_ns: impl Fn(u64) -> i64,
     ) -> Option<Look> {
         let left = self.left.take();
-        let LooksOf { is_vain, spot } = looks?;
+        let LooksOf {
+            looks,
+            is_vain,
+            idles,
+            spot,
+        } = looks?;
+        let off = || event.and_then(|event| event.off).map_or(0, &length_ns);
+        if idles
+            && let Some(left) = left
+            && event.is_none_or(|event| event.completed.is_empty())
+            && let Some(look) = self.idle(left, (enter, leave), off())
+        {
+            return Some(look);
+        }
+        if !looks {
+            return None;
+        }
         if left.is_none() {
             self.spots = Spots::default();
         }
         // Who sleeps before the first look at something does not sleep between looks at it.
         let is_again = self.spots.add(spot).unwrap_or(true);
         if is_vain {
-            let off = event.and_then(|event| event.off);
-            self.left = Some((leave, off.map_or(0, &length_ns)));
+            self.left = Some(Left {
+                leave,
+                off: off(),
+                passed: 0,
+                is_again,
+            });
         }
         let whole = leave - enter;
         // The collector records a series of close looks as one.
@@ -192,11 +231,10 @@ impl Looks {
         let look = self.shortest.map_or(look, |shortest| shortest.min(look));
         self.shortest = Some(look);
         let looked = if is_looking(gap, look) { whole } else { inside };
-        let (begin, before, follows) = left.map_or((enter, 0, false), |(left, off)| {
-            let gap = (enter - left).max(0);
-            let off = if is_again { off.clamp(0, gap) } else { 0 };
+        let (begin, before, follows) = left.map_or((enter, 0, false), |left| {
+            let (gap, off) = left.until(enter, is_again);
             // To go to sleep and to wake up takes time, too.
-            match is_looking(gap - off, look) || gap - off < gap / 8 {
+            match is_looking(left.passed + gap - off, look) || gap - off < gap / 8 {
                 true => (enter - gap, gap, true),
                 false if off > 0 => (enter - gap, off, false),
                 false => (enter, 0, false),
@@ -211,6 +249,40 @@ impl Looks {
             looked,
             between: (looked - inside) + before,
         })
+    }
+
+    /// Takes a call that does nothing. `None` if it is too late, or too long, to be part of looking.
+    fn idle(&mut self, left: Left, (enter, leave): (i64, i64), off: i64) -> Option<Look> {
+        let (gap, slept) = left.until(enter, left.is_again);
+        let looked = leave - enter;
+        let passed = left.passed + gap - slept + looked;
+        if !is_looking(passed, self.shortest?) {
+            return None;
+        }
+        self.left = Some(Left {
+            leave,
+            off,
+            passed,
+            ..left
+        });
+        Some(Look {
+            is_vain: true,
+            begin: enter - gap,
+            before: gap,
+            follows: true,
+            calls: 0,
+            looked,
+            between: gap,
+        })
+    }
+}
+
+impl Left {
+    /// Time until the next call, and the part of it that counts as sleep between looks, ns.
+    fn until(&self, enter: i64, is_again: bool) -> (i64, i64) {
+        let gap = (enter - self.leave).max(0);
+        let off = if is_again { self.off.clamp(0, gap) } else { 0 };
+        (gap, off)
     }
 }
 
@@ -469,8 +541,9 @@ pub struct Polling {
     row: u64,
     /// Requests posted so far.
     posts: u64,
-    /// Signature of the last call.
+    /// Signature of the last call, and place of the last look.
     last: u32,
+    place: u32,
     /// Episodes that ended in this slab, with the numbers of the calls that ended them.
     ended: VecDeque<(u64, Episode)>,
     /// The looks of this slab, if requested.
@@ -525,7 +598,11 @@ impl Polling {
             if let Some(look) = self.looks.take(call, times, event, stream) {
                 self.row += u64::from(!look.follows);
                 let of = (columns.signature[at], &signatures[signature]);
-                let place = self.places.of(of, || paths[signature], event);
+                // What does nothing belongs to the look before.
+                if look.calls > 0 {
+                    self.place = self.places.of(of, || paths[signature], event);
+                }
+                let place = self.place;
                 let found = self.looking.get_mut(place as usize);
                 let mut ends = false;
                 if look.is_vain {
@@ -655,6 +732,9 @@ impl Looking {
         (posts, row, last): (u64, u64, u32),
     ) {
         let is_dense = look.looked == leave - enter;
+        if look.calls == 0 && self.run.calls == 0 {
+            return;
+        }
         if self.run.row != row || !is_dense {
             self.close();
         }
@@ -707,6 +787,7 @@ impl Looking {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use laggard_trace::Completion;
 
     const MS: i64 = 1_000_000;
 
@@ -720,7 +801,9 @@ mod tests {
         let mut looks = Looks::default();
         let taken = (0..).zip(calls).map(|(at, &operation)| {
             let of = LooksOf {
+                looks: true,
                 is_vain: true,
+                idles: false,
                 spot: (operation, 1),
             };
             let enter = at * 10 * MS;
@@ -739,5 +822,52 @@ mod tests {
         assert_eq!(between(&[probe, test, probe, test]), [0, 0, gap, gap]);
         // More than can be told apart: looks at them again.
         assert_eq!(between(&[1, 2, 3, 4, 5, 1]), [0, 0, 0, 0, gap, gap]);
+    }
+
+    /// A look of 100 ns in vain, a call that does nothing from `idle` on and until, and a look that enters at `again`,
+    /// ns after the first one's end: what counts as looking at each of the last two.
+    fn around(
+        idle: (i64, i64),
+        again: i64,
+        event: Option<&Event>,
+    ) -> [Option<(i64, i64, bool)>; 2] {
+        let of = |looks, idles| LooksOf {
+            looks,
+            is_vain: looks,
+            idles,
+            spot: (number::MPI_Test, 1),
+        };
+        let (test, wait) = (of(true, false), of(false, true));
+        let mut looks = Looks::default();
+        let mut take = |of, times, event| {
+            let look = looks.look(Some(of), times, event, |ticks| ticks as i64);
+            look.map(|look| (look.before, look.looked, look.follows))
+        };
+        take(test, (-100, 0), None);
+        [
+            take(wait, idle, event),
+            take(test, (again, again + 100), None),
+        ]
+    }
+
+    #[test]
+    fn calls_between_looks_that_do_nothing_are_looking() {
+        let (all, some) = (Some((900, 100, true)), Some((500, 200, true)));
+        assert_eq!(around((500, 700), 1_600, None), [some, all]);
+        // All that is between two looks must be short, with the call.
+        let none = Some((0, 100, false));
+        assert_eq!(around((500, 700), 2_100, None), [some, none]);
+        assert_eq!(around((500, 2_600), 2_700, None), [None, none]);
+        assert_eq!(around((2_500, 2_600), 2_700, None), [None, none]);
+        // It completes something.
+        let completes = Event {
+            completed: vec![Completion {
+                delta: 1,
+                outcome: 0,
+                thread: None,
+            }],
+            ..Event::default()
+        };
+        assert_eq!(around((500, 700), 800, Some(&completes)), [None, none]);
     }
 }

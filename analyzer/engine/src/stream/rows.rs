@@ -68,6 +68,18 @@ const LOOK: [u16; 3] = [
     number::MPI_Win_test,
 ];
 
+/// Calls that complete nothing but the requests that their records list.
+const COMPLETE: [u16; 8] = [
+    number::MPI_Wait,
+    number::MPI_Waitall,
+    number::MPI_Waitany,
+    number::MPI_Waitsome,
+    number::MPI_Test,
+    number::MPI_Testall,
+    number::MPI_Testany,
+    number::MPI_Testsome,
+];
+
 /// Calls that complete whichever requests are done first.
 const TAKE_FIRST: [u16; 2] = [number::MPI_Waitany, number::MPI_Waitsome];
 
@@ -135,6 +147,9 @@ pub struct Row {
     pub blocks: bool,
     /// Whether the call only looks whether something has come.
     pub looks: bool,
+    /// Whether the call tests or waits for requests, but completes none, such as null requests. What its
+    /// record alone completes is not known here.
+    pub idles: bool,
     /// Whether the call takes any source's message, or any of its requests.
     pub any: bool,
     /// Channel of the send half, by the rank's number.
@@ -185,6 +200,7 @@ impl Row {
         step: Step::Undefined,
         blocks: true,
         looks: false,
+        idles: false,
         any: false,
         send_channel: NONE,
         receive_channel: NONE,
@@ -233,6 +249,11 @@ impl Row {
                 || LOOK.contains(&signature.operation)
                 || matches!(memory, Memory::Looks | Memory::TriesLock))
                 && signature.flags & (flags::PAUSED | flags::FAILED) == 0,
+            idles: COMPLETE.contains(&signature.operation)
+                && signature.completes == 0
+                && signature.flags
+                    & (matters | flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL)
+                    == 0,
             any: signature.has(flags::ANY_SOURCE) || TAKE_FIRST.contains(&signature.operation),
             root: match call.generic {
                 GenericType::OneSidedGet => signature.receive.peer,
@@ -304,6 +325,12 @@ impl Row {
             false if is_alone && gives_nothing => None,
             _ => Some(NeedKind::Nothing),
         }
+    }
+
+    /// Whether its calls look, or may be part of looking.
+    #[inline(always)]
+    pub fn can_be_looking(&self) -> bool {
+        self.looks || self.idles
     }
 
     /// Whether it is no call: it marks a region of the program, which encloses calls, or a change of the

@@ -448,7 +448,9 @@ impl Building {
             self.looking.resize_with(place + 1, Looking::default);
         }
         let looking = &mut self.looking[place];
-        (looking.signature, looking.kind) = (signature, kind_of(operation));
+        if look.calls > 0 {
+            (looking.signature, looking.kind) = (signature, kind_of(operation));
+        }
         let next = self.index.checkpoints.len();
         looking.open.add(next, look.between);
         if look.is_vain {

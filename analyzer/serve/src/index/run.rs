@@ -36,6 +36,9 @@ impl<T> Run<T> {
         counts: impl FnMut(T),
     ) {
         let is_dense = look.looked == lasted;
+        if look.calls == 0 && self.calls == 0 {
+            return;
+        }
         if self.row != row || !is_dense {
             *self = Run::default();
         }
