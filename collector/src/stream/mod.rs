@@ -16,7 +16,8 @@ use std::io;
 use laggard_callpath::{CallSite, ModuleId, PathId, Tracer};
 use laggard_trace::calls::user::STEER;
 use laggard_trace::{
-    Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature, Subject,
+    Beside, Definition, End, Extension, FileHeader, LocationWriter, PEER_NONE, Record, Signature,
+    Subject,
     calls::{self, Call},
     flags,
 };
@@ -265,6 +266,17 @@ impl Stream {
             true => self.look(now),
             false => now,
         }
+    }
+
+    /// The same after a call between these times. Returns what it was beside work since.
+    pub fn ends_stretch_before(&mut self, enter: u64, leave: u64) -> Beside {
+        self.ends_stretch();
+        self.stretches.divide(enter, leave)
+    }
+
+    /// The stretch that has begun was this beside work so far.
+    pub fn goes_on_with(&mut self, beside: &Beside) {
+        self.stretches.add(beside);
     }
 
     /// Looks at the stretch that ends now. Returns when the look was over.

@@ -102,7 +102,7 @@ impl Stream {
         let gap = next.map_or(0, |next| next.saturating_sub(p.leave));
         // Sleep between looks is told with the look before it.
         let off = match gap >= self.polling_gap {
-            true => self.stretches.take().blocked,
+            true => self.stretches.take_slept(),
             false => 0,
         };
         let mut extensions: Vec<Record> = Vec::new();

@@ -353,6 +353,33 @@ impl Stretches {
         self.left
     }
 
+    /// The last look came after a call between these times, and not before it. Who was off its processor since the
+    /// stretch began was it as late as can be: after the call, which is returned, in it, and before it. Who lets
+    /// others go on is often off it right then, since they take it.
+    pub fn divide(&mut self, enter: u64, leave: u64) -> Beside {
+        if self.read < leave || self.beside == Beside::default() {
+            return Beside::default();
+        }
+        let off = |beside: &Beside| beside.blocked + beside.preempted;
+        let back = |beside: &Beside, time: u64| parts(beside, off(beside).min(time), off(beside));
+        let [after, rest] = back(&self.beside, self.read - leave);
+        let [inside, before] = back(&rest, leave.saturating_sub(enter));
+        self.beside = Beside {
+            counted: self.beside.counted,
+            ..before
+        };
+        self.inside = (inside, (enter, leave));
+        after
+    }
+
+    /// The stretch was this beside work as well.
+    pub fn add(&mut self, beside: &Beside) {
+        if *beside != Beside::default() {
+            self.beside.add(beside);
+            self.pending = 1;
+        }
+    }
+
     /// A stretch begins now, after a look. Returns when.
     pub fn begin(&mut self) -> u64 {
         match self.tells {
@@ -427,6 +454,11 @@ impl Stretches {
     pub fn take(&mut self) -> Beside {
         self.pending = 0;
         std::mem::take(&mut self.beside)
+    }
+
+    /// Takes only how long the thread slept; the rest stays for the next record.
+    pub fn take_slept(&mut self) -> u64 {
+        std::mem::take(&mut self.beside.blocked)
     }
 
     /// What the call with these times was beside work, as far as it is known. Calls that are no records are

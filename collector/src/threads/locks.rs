@@ -351,8 +351,7 @@ pub fn lets_go(
     };
     kept(|| match waiter(site, become_location) {
         Some(waiter) => {
-            waiter.enter(|_, _| ());
-            waiter.note(&what(place, number, key), (enter, leave));
+            waiter.note_afterwards(&what(place, number, key), (enter, leave));
         }
         None if !become_location && early::is_kept() => early::keep(site, (number, key, 0), enter),
         None => {}

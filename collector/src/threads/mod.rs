@@ -246,6 +246,19 @@ impl Waiter {
         self.note(what, (enter.max(last).min(leave), leave));
     }
 
+    /// Records a call between these times, which nobody was told of when it began.
+    fn note_afterwards(&self, what: &What, (enter, leave): (u64, u64)) {
+        let mut call = Call::over(self.thread, self.site, what.number, (enter, leave));
+        if !call.claim() {
+            return;
+        }
+        let after = call.stream().ends_stretch_before(enter, leave);
+        call.add_inside();
+        guarded(|| what.write(call.stream(), (enter, leave)));
+        call.stream().goes_on_with(&after);
+        call.release();
+    }
+
     /// Records a call between these times.
     #[inline(always)]
     fn note(&self, what: &What, (enter, leave): (u64, u64)) {
