@@ -224,3 +224,36 @@ fn no_call_is_longer_without_a_processor_than_it_took() {
     let report = report(all, 40, false);
     near(without_processor(&report), 5.0);
 }
+
+/// A file operation at rank 0 that is asleep in it, without a processor and in the kernel, and `file` of it ends with
+/// `operation`.
+fn file(operation: u16, off: [u64; 3], waits: u64) -> Report {
+    let mut all = begun();
+    all[0].collective(10, operation, -1, 2 * MS, 3 * MS);
+    all[1].collective(10, operation, -1, 2 * MS, 3 * MS);
+    all[0].is_off_inside(off.map(|time| time * MS), 0);
+    all[0].collective(10, operation, -1, 4 * MS, (44 + waits) * MS);
+    all[1].collective(10, operation, -1, (4 + waits) * MS, (44 + waits) * MS);
+    report(all, 100, false)
+}
+
+/// Time lost in storage, without a processor, and unexplained, ms.
+fn lost(report: &Report) -> [f64; 3] {
+    let of = |pattern| 1e-6 * total(report, pattern) as f64;
+    ["storage", "without_processor", "unexplained"].map(of)
+}
+
+#[test]
+fn file_operations_are_asleep_or_in_the_kernel() {
+    let write = number::MPI_File_write_all;
+    let told = file(write, [20, 5, 8], 0);
+    let [storage, preempted, _] = lost(&told);
+    near(storage, 28.0);
+    near(preempted, 5.0);
+    // What other calls sleep is not for a device.
+    let [storage, ..] = lost(&file(number::MPI_Allreduce, [20, 5, 8], 0));
+    near(storage, 0.0);
+    // No more than it took beyond its wait for the other rank.
+    let [storage, ..] = lost(&file(write, [90, 0, 0], 30));
+    assert!((0.0..=40.0).contains(&storage), "{storage}");
+}

@@ -223,10 +223,54 @@ fn calls_that_do_nothing_between_looks_are_looking() {
     for line in [21, 22] {
         for operation in [number::MPI_Wait, number::MPI_Test, number::MPI_Testall] {
             assert_eq!(waited_with(5 * US, null(line, operation)), 10 * MS as i64);
-            // All but the call and the time before it is work.
-            let looked = 334 * 3 * US as i64;
+            // All but the call and the time before it is work, but for the 7 us before the look that finds it.
+            let looked = (334 * 3 + 7) * US as i64;
             assert_eq!(waited_with(30 * US, null(line, operation)), looked);
         }
+    }
+}
+
+/// The same with looks 5 us apart, of which none is made for 4 ms, when others have the processor for so long, ns. With
+/// calls that do nothing, or without.
+fn waited_without_processor(preempted: u64, is_idle: bool) -> Report {
+    report(|| {
+        let mut r = ranks(2);
+        r[0].send(10, 1, 5, 20 * MS, 21 * MS);
+        let request = r[1].irecv(20, 0, 5, MS);
+        let looks = (10 * MS..20 * MS).step_by(5_000);
+        for at in looks.filter(|at| !(13 * MS..17 * MS).contains(at)) {
+            if at == 17 * MS {
+                r[1].is_off([0, preempted, 0]);
+            }
+            r[1].looks(21, number::MPI_Test, at, at + US, US);
+            if is_idle {
+                let wait = Signature {
+                    operation: number::MPI_Wait,
+                    ..Signature::default()
+                };
+                r[1].call(22, wait, at + 2 * US, at + 3 * US);
+            }
+        }
+        r[1].test(21, &[request], 20 * MS, 20 * MS + US);
+        r
+    })
+}
+
+#[test]
+fn who_loses_the_processor_between_looks_goes_on_waiting() {
+    for is_idle in [false, true] {
+        let told = waited_without_processor(4 * MS, is_idle);
+        assert_eq!(total(&told, "late_sender_polled"), 10 * MS as i64);
+        // Nothing of it is what rank 1 did itself: rank 0 computed as much longer.
+        let root = &told.root_causes.as_ref().unwrap()[0];
+        assert_eq!(
+            (&*root.activity, (root.severity_s * 1e9).round() as u64),
+            ("computation", 10 * MS)
+        );
+        // A near miss: it works in between.
+        let told = waited_without_processor(2 * MS, is_idle);
+        let waited = total(&told, "late_sender_polled");
+        assert!((5_990_000..6_000_000).contains(&waited), "{waited}");
     }
 }
 

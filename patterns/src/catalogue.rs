@@ -222,6 +222,7 @@ patterns! {
     66 WaitForTasks = threads::WAIT_FOR_TASKS;
     67 WaitAtOrdered = threads::WAIT_AT_ORDERED;
     68 WaitForMember = group::WAIT_FOR_MEMBER;
+    69 Storage = unexplained::STORAGE;
 }
 
 impl PatternId {

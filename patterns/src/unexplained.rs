@@ -37,6 +37,21 @@ pub(crate) static WITHOUT_PROCESSOR: Pattern = Pattern {
     part: Part::End,
 };
 
+pub(crate) static STORAGE: Pattern = Pattern {
+    id: "storage",
+    parent: "lost",
+    name: "Storage",
+    summary: "File operations took longer in the file system, while nobody was late.",
+    description: "What would be unexplained otherwise, as far as the rank was asleep in these \
+        operations, or in the kernel, and did not wait for another rank: the file system, its \
+        network and its devices take that time, and copying to and from the kernel.",
+    condition: "the collector noted in file operations at a place that the rank was asleep or in \
+        the kernel, for longer than the waits of these operations explain",
+    severity: "that time, and at most what would be unexplained. Found together with root causes",
+    unit: Unit::Seconds,
+    part: Part::End,
+};
+
 pub(crate) static PARTNER_WITHOUT_TRACE: Pattern = Pattern {
     id: "partner_without_trace",
     parent: "lost",

@@ -93,11 +93,17 @@ impl Differences {
     }
 
     fn of_findings(&mut self, own: &Report, imported: &Report) {
+        let costs = [own, imported].map(|report| {
+            report
+                .location_sums
+                .map_or(0.0, |sums| sums.in_calls.cost_s)
+        });
+        let cost = (costs[0] - costs[1]).abs();
         let (own, imported) = (by_place(own), by_place(imported));
         let places: BTreeSet<&Key<'_>> = own.keys().chain(imported.keys()).collect();
         for place in places {
             match (own.get(place), imported.get(place)) {
-                (Some(own), Some(imported)) => self.of_finding(own, imported),
+                (Some(own), Some(imported)) => self.of_finding(own, imported, cost),
                 (own, imported) => {
                     // A loss may be less than the clock's resolution.
                     let found = own.or(imported).expect("one of both");
@@ -113,12 +119,13 @@ impl Differences {
         }
     }
 
-    fn of_finding(&mut self, own: &Bottleneck, imported: &Bottleneck) {
+    /// `cost` is the difference of what calls cost.
+    fn of_finding(&mut self, own: &Bottleneck, imported: &Bottleneck, cost: f64) {
         let about = format!("{} in {} at {:?}", own.pattern, own.operation, own.location);
         let mut resolution = resolution(own.instances);
-        if own.pattern == "without_processor" {
-            // It is at most what would be unexplained: what calls took beyond twice the fastest.
-            resolution += 2.0 * RESOLUTION_S * own.calls as f64;
+        if ["without_processor", "storage"].contains(&&*own.pattern) {
+            // It is at most what would be unexplained: what calls took beyond their cost.
+            resolution += cost + 2.0 * RESOLUTION_S * own.calls as f64;
         }
         let near = |a: f64, b: f64| (a - b).abs() <= resolution;
         self.same(&about, (&own.location, &imported.location));

@@ -276,11 +276,11 @@ impl<'a> Settling<'a> {
         let found = search.find(&agent.ranks, links);
         agent.ranks.par_iter_mut().for_each(Rank::bring_back);
         match found {
-            Ok((roots, preempted)) => {
+            Ok((roots, beyond)) => {
                 let ranks = agent.ranks.iter_mut();
                 let threads = ranks.flat_map(|rank| &mut rank.recorded.threads);
-                for (thread, preempted) in threads.zip(preempted) {
-                    thread.counted.preempted = preempted;
+                for (thread, beyond) in threads.zip(beyond) {
+                    thread.counted.beyond = beyond;
                 }
                 roots
             }

@@ -374,24 +374,25 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
         let place = partial
             .locations
             .binary_search_by_key(&who, LocationTimes::who);
-        let mut between: FxHashMap<(u16, PathKey), u64> = FxHashMap::default();
-        for (signature, looked) in thread.polling.between_after() {
-            thread.counted.looked_after(signature, looked);
+        let mut between: FxHashMap<(u16, PathKey), i64> = FxHashMap::default();
+        for (signature, looked, preempted) in thread.polling.between_after() {
+            thread.counted.looked_after(signature, looked, preempted);
         }
-        for (signature, looked) in thread.polling.between() {
+        let looked = thread.polling.between();
+        for (signature, looked) in looked.filter(|(_, looked)| *looked != 0) {
             let (operation, path) = name(signature);
             let sum = between.entry((operation, path)).or_default();
             *sum = sum.saturating_add(looked);
             if let Some(times) = place.ok().map(|at| &mut partial.locations[at]) {
                 let inside = &mut times.inside[TimeClass::of(operation) as usize];
-                *inside = inside.saturating_add(looked);
+                *inside = inside.saturating_add_signed(looked);
             }
             let sums = partial.profile.entry((operation, path)).or_default();
-            sums.total = sums.total.saturating_add(looked);
+            sums.total = sums.total.saturating_add_signed(looked);
             partial.beside.push(Beside {
                 who,
                 site: (operation, path),
-                time: 0i64.saturating_add_unsigned(looked),
+                time: looked,
             });
         }
         if let Ok(at) = place {
@@ -399,7 +400,7 @@ pub fn collect(rank: &mut Rank, profiled: &[Profiled], named: &Functions, partia
                 accounts, paths, ..
             } = &profiled[at];
             let signatures = (&thread.rows[..], &thread.paths[..]);
-            let beside = (&between, &thread.counted.preempted[..]);
+            let beside = (&between, &thread.counted.beyond[..]);
             partial.locations[at].settled =
                 account::settle(accounts, findings, signatures, paths, beside);
         }

@@ -2,8 +2,8 @@
 //!
 //! Patterns name what they can measure between ranks. The rest of a location's time in an
 //! operation, beyond the expected cost of its calls, has no name: data still under way, the
-//! network. As far as others had the processor then, it has that name. All of it becomes findings at its
-//! place, so that no time is missing.
+//! network. As far as others had the processor then, or the file system took it, it has that name. All of it
+//! becomes findings at its place, so that no time is missing.
 
 use laggard_baselines::Baseline;
 use laggard_patterns::PatternId;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::basics::intern::PathKey;
 use crate::judge::detect::{Entry, Kinds};
 use crate::stream::rows::Row;
-use crate::stream::traffic::Preempted;
+use crate::stream::traffic::Beyond;
 use crate::waits::sums::LocalFindings;
 
 /// Calls of one operation and call path in a location. ns.
@@ -79,6 +79,9 @@ pub fn open(
     accounts.collect()
 }
 
+/// What calls were beyond their waiting, in the order in which it is taken from what they have left.
+const BEYOND: [PatternId; 2] = [PatternId::WithoutProcessor, PatternId::Storage];
+
 /// Losses of a location in one operation and call path. ns.
 #[derive(Default)]
 struct Lost {
@@ -89,9 +92,8 @@ struct Lost {
     explained: u64,
     /// Losses of single calls without a cause.
     unexplained: u64,
-    preempted: u64,
-    /// Calls with some of it.
-    preempted_calls: u64,
+    /// Time by [`BEYOND`], and how many calls have some.
+    beyond: [(u64, u64); BEYOND.len()],
     /// Calls with a loss, and the least time of one beyond its loss.
     instances: u64,
     rest: Option<u64>,
@@ -99,12 +101,11 @@ struct Lost {
 
 /// Settles the accounts of a thread and adds the unexplained time to its `findings`. `rows` and
 /// `keys` are those of its signatures, `paths` the keys of its call paths. `between` is time between
-/// looks, ns, which counts as part of them. `preempted` is time in calls beyond their waits in which
-/// others had the processor, by signature, ns, and how many calls have some.
+/// looks, ns, which counts as part of them, and less in what does nothing there. `beyond` is by signature.
 ///
-/// `unexplained = total - findings - cost`; of that, what was `preempted` is no longer unexplained. The cost of a call is the baseline table's value, else
-/// that of the fastest of its kind in the run, times the ratio from which on a call is slow. A call
-/// with a loss costs the least time of such a call beyond its loss: its data had still to come.
+/// `unexplained = total - findings - cost`; of that, what calls were `beyond` their waits is no longer unexplained.
+/// The cost of a call is the baseline table's value, else that of the fastest of its kind in the run,
+/// times the ratio from which on a call is slow. A call with a loss costs the least time of such a call beyond its loss: its data had still to come.
 /// Both are at most the cost on a slow network. Calls that complete requests also cost the time to
 /// move the requests' bytes.
 pub fn settle(
@@ -112,7 +113,7 @@ pub fn settle(
     findings: &mut LocalFindings,
     (rows, keys): (&[Row], &[PathKey]),
     paths: &[PathKey],
-    (between, preempted): (&FxHashMap<(u16, PathKey), u64>, &[Preempted]),
+    (between, beyond): (&FxHashMap<(u16, PathKey), i64>, &[Beyond]),
 ) -> Settled {
     let mut settled = Settled::default();
     let mut lost: FxHashMap<(u16, PathKey), Lost> = FxHashMap::default();
@@ -120,10 +121,11 @@ pub fn settle(
         let lost = lost.entry((row.operation, *key)).or_default();
         lost.signature = signature;
         lost.posts |= row.has(flags::POSTS);
-        let own = preempted.get(signature as usize);
-        let (time, calls) = own.copied().unwrap_or_default();
-        lost.preempted = lost.preempted.saturating_add(time.max(0) as u64);
-        lost.preempted_calls = lost.preempted_calls.saturating_add(calls);
+        let own = beyond.get(signature as usize).copied().unwrap_or_default();
+        for (sum, own) in lost.beyond.iter_mut().zip([own.preempted, own.stored]) {
+            sum.0 = sum.0.saturating_add(own.0.max(0) as u64);
+            sum.1 = sum.1.saturating_add(own.1);
+        }
     }
     let name = |account: &Account| {
         let key = paths.get(account.path as usize).copied();
@@ -174,7 +176,7 @@ pub fn settle(
             .saturating_mul(account.cost)
             .saturating_add(late.saturating_mul(rest));
         let between = between.get(&name(account)).copied().unwrap_or(0);
-        let total = account.total.saturating_add(between);
+        let total = account.total.saturating_add_signed(between);
         let beyond = total.saturating_sub(lost.explained);
         let mut unexplained = beyond.saturating_sub(cost);
         if calls::call(account.operation).is_some_and(|c| c.generic == GenericType::Completion) {
@@ -183,17 +185,19 @@ pub fn settle(
             unexplained -= moved;
         }
         let unexplained = unexplained.max(lost.unexplained.min(beyond));
-        let more = unexplained.saturating_sub(lost.unexplained);
-        let preempted = more.min(lost.preempted);
-        let some = lost.preempted_calls.min(account.count);
-        for (pattern, time, calls) in [
-            (PatternId::WithoutProcessor, preempted, some),
-            (PatternId::Unexplained, more - preempted, account.count),
-        ] {
-            findings.add_rest(pattern, lost.signature, (time, calls));
+        let mut more = unexplained.saturating_sub(lost.unexplained);
+        for (pattern, (time, calls)) in BEYOND.into_iter().zip(lost.beyond) {
+            let time = time.min(more);
+            findings.add_rest(pattern, lost.signature, (time, calls.min(account.count)));
+            settled.explained = settled.explained.saturating_add(time);
+            more -= time;
         }
-        settled.explained = settled.explained.saturating_add(preempted);
-        let unexplained = unexplained - preempted;
+        findings.add_rest(
+            PatternId::Unexplained,
+            lost.signature,
+            (more, account.count),
+        );
+        let unexplained = more.saturating_add(lost.unexplained.min(unexplained));
         settled.unexplained = settled.unexplained.saturating_add(unexplained);
     }
     settled

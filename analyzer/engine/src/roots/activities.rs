@@ -196,6 +196,9 @@ pub struct OfCall {
     /// By [`INSIDE`]: whether that, in such a call, is a cause of its own. Who sleeps in file operations
     /// and in waits among threads does what these are for.
     pub tells: [bool; INSIDE.len()],
+    /// Whether it is an operation on a file, or looks whether something has come.
+    pub stores: bool,
+    pub looks: bool,
     /// Whether it cannot be part of looking whether something has come, and marks no region.
     is_plain: bool,
 }
@@ -419,6 +422,8 @@ impl Activities {
             tells: row.map_or([false; INSIDE.len()], |row| {
                 tells((row.operation, row.class), row.looks)
             }),
+            stores: row.is_some_and(|row| row.class == TimeClass::Io),
+            looks: row.is_some_and(|row| row.looks),
             is_plain: row.is_some_and(is_plain),
         };
         if self.of_call.len() <= at {

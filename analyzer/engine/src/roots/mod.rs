@@ -58,7 +58,7 @@ use crate::roots::path::{Path, Span};
 use crate::roots::sums::{Loaded, Roots};
 use crate::roots::sweep::Sweep;
 use crate::roots::walk::Walked;
-use crate::stream::traffic::Preempted;
+use crate::stream::traffic::Beyond;
 use crate::waits::links::Links;
 use crate::wire::links::{Kept, Passing};
 use crate::wire::parcels::Parcel;
@@ -86,15 +86,11 @@ pub struct Search<'s> {
 
 impl Search<'_> {
     /// Finds the root causes of the waits of all agents, of which `links` are this agent's; and by location and
-    /// signature for how long calls lasted longer since others had the processor, ns. Collective.
+    /// signature what calls were beyond their waiting. Collective.
     ///
     /// # Errors
     /// Temporary files that cannot be written or read. The same on all agents.
-    pub fn find(
-        &self,
-        ranks: &[Rank<'_>],
-        mut links: Links,
-    ) -> Result<(Roots, Vec<Vec<Preempted>>)> {
+    pub fn find(&self, ranks: &[Rank<'_>], mut links: Links) -> Result<(Roots, Vec<Vec<Beyond>>)> {
         let members = Members::gather(self.job, self.opened, self.numbers)?;
         let mut sweep = Sweep::new(self, ranks, members, self.started());
         let borders = links.borders().to_vec();
@@ -141,9 +137,9 @@ impl Search<'_> {
         } = idle;
         let walkers = walkers.into_par_iter();
         let mut walked: Vec<Walked> = walkers.map(|walker| walker.finish(&members)).collect();
-        let preempted = walked.iter_mut();
-        let preempted = preempted.map(|walked| std::mem::take(&mut walked.preempted));
-        let preempted = preempted.collect();
+        let beyond = walked.iter_mut();
+        let beyond = beyond.map(|walked| std::mem::take(&mut walked.beyond));
+        let beyond = beyond.collect();
         let path = self.path(&mut walked, &names, &mut load)?;
         let mut passed = Spill::default();
         let stretches = path.follow(&mut jumps, &mut passed);
@@ -185,7 +181,7 @@ impl Search<'_> {
             bytes: sent.bytes,
             waiting: map.gather(self.job),
         };
-        Ok((roots, preempted))
+        Ok((roots, beyond))
     }
 
     /// When the first rank had started the library, ns: its own start-up is where a rank met all

@@ -30,7 +30,7 @@ use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::polling::Looks;
 use crate::stream::thread::Thread;
-use crate::stream::traffic::Preempted;
+use crate::stream::traffic::Beyond;
 use crate::wire::links::{Blame, Link, More, Waiters, Wholes};
 use births::{Heritage, Origin};
 use inside::InWaits;
@@ -208,11 +208,13 @@ pub struct Walker<'a> {
     told_apart: FxHashMap<(u32, u32), u32>,
     /// Looks waited until then, ns, and that much more than the links so far tell.
     looked_on: (i64, i64),
+    /// By activity of looks: time without a processor in those that found nothing, and of which nobody knows yet
+    /// whether they waited, ns.
+    looked_off: FxHashMap<u32, i64>,
     /// What calls are beside work while they wait.
     in_waits: InWaits,
-    /// By signature: time in calls in which others had the processor, and which is not their waiting, ns; and how
-    /// many calls have some.
-    preempted: Vec<Preempted>,
+    /// By signature.
+    beyond: Vec<Beyond>,
     /// Whether its start-up is over, and when the first rank's was, ns.
     has_begun: bool,
     begun: i64,
@@ -295,9 +297,10 @@ impl<'a> Walker<'a> {
             waits_alone: false,
             told_apart: FxHashMap::default(),
             alike: SmallVec::new(),
+            looked_off: FxHashMap::default(),
             looked_on: (i64::MIN, 0),
             in_waits: InWaits::default(),
-            preempted: Vec::new(),
+            beyond: Vec::new(),
             has_begun: false,
             begun,
             times: Vec::new(),
@@ -433,7 +436,11 @@ impl<'a> Walker<'a> {
         }
         self.begin.get_or_insert(enter);
         self.complete(row, event);
-        let off = self.off_inside(signature, event);
+        let mut off = self.off_inside(signature, event);
+        let preempted = look.map_or(0, |look| look.preempted);
+        if preempted > 0 {
+            off[1] += thread.stream.length_ns(preempted);
+        }
         // What does nothing between looks is time of the look before.
         let before = self
             .open
@@ -645,9 +652,8 @@ pub struct Walked<'a> {
     pub activities: Activities,
     /// Time by activity, without waiting, ns. What a call was beside work is of the call.
     pub spent: Vec<i64>,
-    /// By signature: time in calls in which others had the processor, and which is not their waiting, ns; and how
-    /// many calls have some.
-    pub preempted: Vec<Preempted>,
+    /// By signature.
+    pub beyond: Vec<Beyond>,
     /// What it did longer than those that waited for it, by activity.
     pub longer: Vec<Longer>,
     /// When others waited most for it, by activity.
@@ -706,7 +712,7 @@ impl<'a> Walker<'a> {
             thread: self.thread,
             activities: self.activities,
             spent,
-            preempted: self.preempted,
+            beyond: self.beyond,
             longer: self.longer,
             worst: self.worst.finish(),
             in_functions: self.in_functions,

@@ -71,6 +71,8 @@ pub struct Look {
     pub begin: i64,
     /// That time, ns.
     pub before: i64,
+    /// In that time others had the processor for so many ticks.
+    pub preempted: u64,
     /// Whether all of the time since the look before counts as looking.
     pub follows: bool,
     /// Number of looks; 0 for a call that does nothing.
@@ -195,10 +197,16 @@ impl Looks {
             spot,
         } = looks?;
         let off = || event.and_then(|event| event.off).map_or(0, &length_ns);
+        let preempted = event.map_or(0, |event| event.beside.preempted);
         if idles
             && let Some(left) = left
             && event.is_none_or(|event| event.completed.is_empty())
-            && let Some(look) = self.idle(left, (enter, leave), off())
+            && let Some(look) = self.idle(
+                left,
+                (enter, leave),
+                off(),
+                (preempted, length_ns(preempted)),
+            )
         {
             return Some(look);
         }
@@ -231,19 +239,20 @@ impl Looks {
         let look = self.shortest.map_or(look, |shortest| shortest.min(look));
         self.shortest = Some(look);
         let looked = if is_looking(gap, look) { whole } else { inside };
-        let (begin, before, follows) = left.map_or((enter, 0, false), |left| {
-            let (gap, off) = left.until(enter, is_again);
+        let (begin, before, preempted, follows) = left.map_or((enter, 0, 0, false), |left| {
+            let (gap, off, rest) = left.until(enter, is_again, length_ns(preempted));
             // To go to sleep and to wake up takes time, too.
-            match is_looking(left.passed + gap - off, look) || gap - off < gap / 8 {
-                true => (enter - gap, gap, true),
-                false if off > 0 => (enter - gap, off, false),
-                false => (enter, 0, false),
+            match is_looking(left.passed + rest, look) || rest < gap / 8 {
+                true => (enter - gap, gap, preempted, true),
+                false if off > 0 => (enter - gap, off, 0, false),
+                false => (enter, 0, 0, false),
             }
         });
         Some(Look {
             is_vain,
             begin,
             before,
+            preempted,
             follows,
             calls: calls as u64,
             looked,
@@ -252,10 +261,16 @@ impl Looks {
     }
 
     /// Takes a call that does nothing. `None` if it is too late, or too long, to be part of looking.
-    fn idle(&mut self, left: Left, (enter, leave): (i64, i64), off: i64) -> Option<Look> {
-        let (gap, slept) = left.until(enter, left.is_again);
+    fn idle(
+        &mut self,
+        left: Left,
+        (enter, leave): (i64, i64),
+        off: i64,
+        (preempted, preempted_ns): (u64, i64),
+    ) -> Option<Look> {
+        let (gap, _, rest) = left.until(enter, left.is_again, preempted_ns);
         let looked = leave - enter;
-        let passed = left.passed + gap - slept + looked;
+        let passed = left.passed + rest + looked;
         if !is_looking(passed, self.shortest?) {
             return None;
         }
@@ -269,6 +284,7 @@ impl Looks {
             is_vain: true,
             begin: enter - gap,
             before: gap,
+            preempted,
             follows: true,
             calls: 0,
             looked,
@@ -278,11 +294,12 @@ impl Looks {
 }
 
 impl Left {
-    /// Time until the next call, and the part of it that counts as sleep between looks, ns.
-    fn until(&self, enter: i64, is_again: bool) -> (i64, i64) {
+    /// Time until the next call, the part of it that counts as sleep between looks, and the rest but for time
+    /// `preempted`, ns.
+    fn until(&self, enter: i64, is_again: bool, preempted: i64) -> (i64, i64, i64) {
         let gap = (enter - self.leave).max(0);
         let off = if is_again { self.off.clamp(0, gap) } else { 0 };
-        (gap, off)
+        (gap, off, (gap - off - preempted).max(0))
     }
 }
 
@@ -409,21 +426,36 @@ const AFTER: usize = 4;
 #[derive(Clone, Copy, Debug, Default)]
 struct Between {
     all: u64,
-    /// The part of it that is between records, by the signature of the one before.
-    after: [(u32, u64); AFTER],
+    /// The part of it that is between records, by the signature of the one before, with the ticks in which others had
+    /// the processor.
+    after: [(u32, u64, u64); AFTER],
+    /// Time in calls between looks that do nothing, by their signature: it counts as time of the looks.
+    idle: [(u32, u64); AFTER],
 }
 
 impl Between {
     /// Adds `all`, of which some is after a record with this signature.
-    fn add(&mut self, all: i64, (signature, time): (u32, i64)) {
+    fn add(&mut self, all: i64, (signature, time, preempted): (u32, i64, u64)) {
         self.all = self.all.saturating_add(all.max(0) as u64);
-        self.add_after(signature, time.max(0) as u64);
+        self.add_after((signature, time.max(0) as u64, preempted));
     }
 
-    fn add_after(&mut self, signature: u32, time: u64) {
+    fn add_after(&mut self, (signature, time, preempted): (u32, u64, u64)) {
         let mut known = self.after.iter();
+        let at = known.position(|(of, sum, _)| *of == signature || *sum == 0);
+        let (of, sum, off) = &mut self.after[at.unwrap_or(AFTER - 1)];
+        if *sum == 0 {
+            *of = signature;
+        }
+        *sum = sum.saturating_add(time);
+        *off = off.saturating_add(preempted);
+    }
+
+    /// Adds a call that does nothing.
+    fn add_idle(&mut self, (signature, time): (u32, u64)) {
+        let mut known = self.idle.iter();
         let at = known.position(|(of, sum)| *of == signature || *sum == 0);
-        let (of, sum) = &mut self.after[at.unwrap_or(AFTER - 1)];
+        let (of, sum) = &mut self.idle[at.unwrap_or(AFTER - 1)];
         if *sum == 0 {
             *of = signature;
         }
@@ -432,9 +464,9 @@ impl Between {
 
     fn merge(&mut self, other: &Between) {
         self.all = self.all.saturating_add(other.all);
-        for (signature, time) in other.after {
-            self.add_after(signature, time);
-        }
+        let (after, idle) = (other.after, other.idle);
+        after.into_iter().for_each(|part| self.add_after(part));
+        idle.into_iter().for_each(|part| self.add_idle(part));
     }
 }
 
@@ -609,6 +641,9 @@ impl Polling {
                     if let Some(found) = found {
                         found.add(&look, times, (self.posts, self.last));
                         found.run_on(&look, times, (self.posts, self.row, self.last));
+                        if look.calls == 0 {
+                            found.add_idle((columns.signature[at], look.looked as u64));
+                        }
                     }
                 } else if let Some(found) = found
                     // A look that finds something at once is no waiting.
@@ -649,17 +684,25 @@ impl Polling {
             .map(|(_, episode)| episode)
     }
 
-    /// Signatures of looks with the time between them that counts as looking, ns.
-    pub fn between(&self) -> impl Iterator<Item = (u32, u64)> {
+    /// Time beyond that in calls with these signatures, ns: what is between looks is of these, and so are calls that
+    /// do nothing there. A signature may come several times.
+    pub fn between(&self) -> impl Iterator<Item = (u32, i64)> {
         let looking = self.looking.iter();
-        looking.map(|looking| {
-            let all = looking.between.0.all.saturating_add(looking.vain.1.all);
-            (looking.signature, all)
+        looking.flat_map(|looking| {
+            let parts = [&looking.between.0, &looking.vain.1];
+            let idle = parts.into_iter().flat_map(|part| part.idle);
+            let idle = idle.map(|(signature, time)| (signature, time as i64));
+            let all = parts.into_iter().map(|part| part.all as i64);
+            let in_idle = idle.clone().map(|(_, time)| time);
+            let of_looks = all.chain(in_idle).fold(0, i64::saturating_add);
+            let taken = idle.map(|(signature, time)| (signature, -time));
+            taken.chain([(looking.signature, of_looks)])
         })
     }
 
-    /// The part of it that is between records, ns, by the signature of the one before, which may come several times.
-    pub fn between_after(&self) -> impl Iterator<Item = (u32, u64)> {
+    /// The part of it that is between records, ns, by the signature of the one before, which may come several times;
+    /// and the ticks in which others had the processor then.
+    pub fn between_after(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         let looking = self.looking.iter();
         looking.flat_map(|looking| {
             [looking.between.0.after, looking.vain.1.after]
@@ -710,7 +753,8 @@ fn found_by(listed: &[(u32, u32)], event: Option<&Event>, posts: u64) -> Option<
 impl Looking {
     /// Adds a record of looks to the episode.
     fn add(&mut self, look: &Look, (enter, leave): (i64, i64), (posts, last): (u64, u32)) {
-        self.between.1.add(look.between, (last, look.before));
+        let after = (last, look.before, look.preempted);
+        self.between.1.add(look.between, after);
         let stretch = |begin, end, looked| Stretch {
             begin,
             end,
@@ -722,6 +766,14 @@ impl Looking {
             self.episode.add(stretch(look.begin, enter, look.before));
         }
         self.episode.add(stretch(enter, leave, look.looked));
+    }
+
+    /// A call that does nothing is time of the looks around it.
+    fn add_idle(&mut self, idle: (u32, u64)) {
+        self.between.1.add_idle(idle);
+        if self.run.calls > 0 {
+            self.run.between.add_idle(idle);
+        }
     }
 
     /// Adds looks in vain to the run, or begins another one with them.
@@ -741,9 +793,9 @@ impl Looking {
         if !is_dense {
             return;
         }
-        let (begin, before) = match look.follows {
-            true => (look.begin, look.before),
-            false => (enter, 0),
+        let (begin, before, preempted) = match look.follows {
+            true => (look.begin, look.before, look.preempted),
+            false => (enter, 0, 0),
         };
         let next = Stretch {
             begin,
@@ -759,7 +811,7 @@ impl Looking {
         let run = &mut self.run;
         (run.row, run.calls) = (row, run.calls.saturating_add(look.calls));
         let between = look.between - look.before + before;
-        run.between.add(between, (last, before));
+        run.between.add(between, (last, before, preempted));
     }
 
     /// Ends the run.
@@ -787,7 +839,7 @@ impl Looking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use laggard_trace::Completion;
+    use laggard_trace::{Beside, Completion};
 
     const MS: i64 = 1_000_000;
 
@@ -848,6 +900,36 @@ mod tests {
             take(wait, idle, event),
             take(test, (again, again + 100), None),
         ]
+    }
+
+    /// Two looks 10 ms apart, of which others had the processor so long: how much of that counts as looking, ns.
+    fn without_processor(preempted: i64) -> i64 {
+        let of = LooksOf {
+            looks: true,
+            is_vain: true,
+            idles: false,
+            spot: (number::MPI_Test, 1),
+        };
+        let mut looks = Looks::default();
+        looks.look(Some(of), (-100, 0), None, |ticks| ticks as i64);
+        let event = Event {
+            beside: Beside {
+                preempted: preempted as u64,
+                ..Beside::default()
+            },
+            ..Event::default()
+        };
+        let times = (10 * MS, 10 * MS + 100);
+        let look = looks.look(Some(of), times, Some(&event), |ticks| ticks as i64);
+        look.map_or(-1, |look| look.before)
+    }
+
+    #[test]
+    fn who_looks_without_a_processor_in_between_looks_all_the_time() {
+        assert_eq!(without_processor(10 * MS - 900), 10 * MS);
+        // Or it works in between, and others take its processor then.
+        assert_eq!(without_processor(5 * MS), 0);
+        assert_eq!(without_processor(20 * MS), 10 * MS);
     }
 
     #[test]

@@ -191,12 +191,21 @@ pub struct Counted {
     off_work: FxHashMap<u32, [u64; 3]>,
     /// What all stretches between calls were beside work, and what was counted in them.
     pub beside: Beside,
-    /// By signature, beyond the waiting of calls; empty if root causes are not searched.
-    pub preempted: Vec<Preempted>,
+    /// By signature; empty if root causes are not searched.
+    pub beyond: Vec<Beyond>,
 }
 
-/// Time in calls in which others had the processor, ns, and how many calls have some.
-pub type Preempted = (i64, u64);
+/// Time in calls, ns, and how many calls have some.
+pub type InCalls = (i64, u64);
+
+/// What calls were beyond their waiting.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beyond {
+    /// Others had the processor.
+    pub preempted: InCalls,
+    /// In file operations: asleep, or in the kernel.
+    pub stored: InCalls,
+}
 
 /// Time of a thread between calls until it met others.
 #[derive(Clone, Copy, Debug, Default)]
@@ -327,8 +336,13 @@ impl Counted {
         self.computed.get(signature as usize).copied().unwrap_or(0)
     }
 
-    /// Takes away time after calls with this signature that counts as looking, ns.
-    pub fn looked_after(&mut self, signature: u32, time: u64) {
+    /// Takes away time after calls with this signature that counts as looking, ns, in which others had the processor
+    /// for so many ticks.
+    pub fn looked_after(&mut self, signature: u32, time: u64, preempted: u64) {
+        let off_work = self.off_work.get_mut(&signature).map(|of| &mut of[1]);
+        for of in off_work.into_iter().chain([&mut self.beside.preempted]) {
+            *of = of.saturating_sub(preempted);
+        }
         if let Some(computed) = self.computed.get_mut(signature as usize) {
             *computed = computed.saturating_sub(time);
         }

@@ -286,8 +286,11 @@ fn unexplained(report: &Report) -> Option<String> {
     let why = match crowd(report) {
         _ if crate::polls(&worst.operation) => ", which polls for what is not known".to_owned(),
         _ if worst.is_among_threads() => "; no recorded thread ended these waits".to_owned(),
-        Some(crowd) => format!("; {crowd}, so it probably is waiting for a core"),
-        None => String::new(),
+        // Where that is known, it has a name of its own.
+        Some(crowd) if !report.metrics.contains_key("without_processor") => {
+            format!("; {crowd}, so it probably is waiting for a core")
+        }
+        _ => String::new(),
     };
     Some(format!(
         " {} of all time went by in calls unexplained, {} of it in {} at {}{why}.",
@@ -305,7 +308,8 @@ fn of_nobody(report: &Report, waited: f64) -> Option<String> {
     let at = format!("{} at {}", most.operation, finding::place(&most.location));
     let all = report.metrics.get(&most.pattern);
     let all = all.filter(|all| all.total_s > MANY_PLACES * most.severity_s);
-    let is_known = most.pattern.ends_with("completion") || most.pattern == "omp_management";
+    let is_known = most.pattern.ends_with("completion")
+        || ["omp_management", "storage"].contains(&&*most.pattern);
     let nobody = match is_known {
         true => "while nobody was late",
         false => "while nobody is known to have been late",

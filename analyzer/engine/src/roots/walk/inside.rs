@@ -5,6 +5,7 @@ use laggard_trace::Event;
 use super::{Open, Walker, room};
 use crate::roots::activities::{INSIDE, Kind};
 use crate::roots::synced::Parts;
+use crate::stream::traffic::InCalls;
 
 /// Calls that did little but wait, from this share of their time on.
 const WAITING: (i64, i64) = (3, 4);
@@ -41,10 +42,14 @@ impl Walker<'_> {
     }
 
     fn told_inside(&mut self, signature: u32, event: &Event) -> [i64; INSIDE.len()] {
-        let tells = self.activities.of_call(self.thread, signature).tells;
-        let stream = &self.thread.stream;
-        let mut times = event.inside.of_call(|ticks| stream.length_ns(ticks));
-        for (time, tells) in times.iter_mut().zip(tells) {
+        let call = self.activities.of_call(self.thread, signature);
+        let length = |ticks| self.thread.stream.length_ns(ticks);
+        let mut times = event.inside.of_call(length);
+        if call.stores {
+            times[2] = length(event.inside.kernel);
+            return times;
+        }
+        for (time, tells) in times.iter_mut().zip(call.tells) {
             *time *= i64::from(tells);
         }
         times
@@ -63,7 +68,7 @@ impl Walker<'_> {
         }
         parts.push((number, own));
         let waited = i128::from(open.waited) * i128::from(WAITING.1);
-        let whole = open.leave - open.enter;
+        let whole = open.leave - open.begin;
         if waited > 0 && waited >= i128::from(whole) * i128::from(WAITING.0) {
             // Who waits without a processor goes on late: what comes after the waiting is off it first.
             let rest = (whole - open.waited).max(0);
@@ -79,22 +84,43 @@ impl Walker<'_> {
 
     /// Takes the parts beside work from a call's `own` time, ns.
     fn beside_work(&mut self, open: &Open, own: &mut i64, parts: &mut Parts) {
-        let whole = open.leave - open.enter;
+        let whole = open.leave - open.begin;
+        let call = self.activities.of_call(self.thread, open.signature);
+        let (mut left, mut stored) = (*own, 0);
         for (at, &time) in open.off.iter().enumerate().filter(|(_, time)| **time > 0) {
             let part = self.in_waits.beyond(at, time.min(whole), open.waited);
-            let part = part.clamp(0, *own);
-            if part > 0 {
-                let inside = self
-                    .activities
-                    .inside(self.thread, INSIDE[at], open.signature);
-                parts.push((inside, part));
-                *own -= part;
-                if INSIDE[at] == Kind::Preempted {
-                    let (time, calls) = room::at(&mut self.preempted, open.signature as usize);
-                    *time = time.saturating_add(part);
-                    *calls += 1;
+            let part = part.clamp(0, left);
+            if part == 0 {
+                continue;
+            }
+            left -= part;
+            if !call.tells[at] {
+                stored += part;
+                continue;
+            }
+            let inside = self
+                .activities
+                .inside(self.thread, INSIDE[at], open.signature);
+            parts.push((inside, part));
+            *own -= part;
+            if INSIDE[at] == Kind::Preempted {
+                let beyond = room::at(&mut self.beyond, open.signature as usize);
+                count(&mut beyond.preempted, part);
+                if call.looks && open.waited == 0 {
+                    let looked = self.looked_off.entry(call.number).or_default();
+                    *looked = looked.saturating_add(part);
                 }
             }
         }
+        if stored > 0 {
+            let beyond = room::at(&mut self.beyond, open.signature as usize);
+            count(&mut beyond.stored, stored);
+        }
     }
+}
+
+/// Adds a call.
+fn count((time, calls): &mut InCalls, more: i64) {
+    *time = time.saturating_add(more);
+    *calls += 1;
 }

@@ -6,7 +6,7 @@ use laggard_trace::flags;
 
 use super::{Alone, Late, Met, Times, Waited, Walker};
 use crate::basics::ends::NONE;
-use crate::roots::activities::Activity;
+use crate::roots::activities::{Activity, Kind};
 use crate::roots::members::Members;
 use crate::roots::synced::Partner;
 use crate::stream::rows::Row;
@@ -257,7 +257,12 @@ impl Walker<'_> {
         let known = if link.since() < until { more } else { 0 };
         let rest = looking - inside;
         let rest = rest - known.clamp(0, rest);
-        self.spent.take_back(number, rest);
+        let off = self.looked_off.remove(&number).unwrap_or(0).min(rest);
+        if off > 0 {
+            let inside = activities.inside(self.thread, Kind::Preempted, link.signature);
+            self.spent.take_back(inside, off);
+        }
+        self.spent.take_back(number, rest - off);
         let charged = link.share - inside;
         self.spent.waited = self.spent.waited.saturating_add(charged);
     }
