@@ -456,9 +456,13 @@ impl Stretches {
         std::mem::take(&mut self.beside)
     }
 
-    /// Takes only how long the thread slept; the rest stays for the next record.
+    /// Takes how long the thread slept after a look. The rest stays for the next record, if stretches are told.
     pub fn take_slept(&mut self) -> u64 {
-        std::mem::take(&mut self.beside.blocked)
+        let slept = std::mem::take(&mut self.beside.blocked);
+        if !self.tells {
+            self.beside = Beside::default();
+        }
+        slept
     }
 
     /// What the call with these times was beside work, as far as it is known. Calls that are no records are
