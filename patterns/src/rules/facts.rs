@@ -111,7 +111,8 @@ facts! {
         "largest part of the time lost that one rank started, at this place or through others; 0 if \
          root causes were not searched";
     Threads = "threads" Count
-        "of a root cause: 1 if further threads of ranks cause it, 0 if the ranks' first threads do";
+        "of a root cause: 1 if further threads of ranks cause it, or other threads of their ranks wait for most \
+         of it; else 0";
     InCall = "in_call" Count
         "of a root cause that is no work: 1 if it is in a call, 0 if it is between two";
     PageFaults = "page_faults" Count

@@ -127,6 +127,18 @@ pub fn hints(found: &Found, run: &RunFacts, places: &mut Places) -> (Vec<String>
     )
 }
 
+/// Whether mostly other threads of the ranks that cause it wait.
+fn is_among_threads(root: &RootCause) -> bool {
+    let of_threads = |name: &str| {
+        let call = calls::CALLS.iter().find(|call| call.name == name);
+        call.is_some_and(|call| call.is_threads())
+    };
+    let victims = root.victims.iter();
+    let among = victims.filter(|victim| of_threads(&victim.operation));
+    let among = among.fold(0.0, |sum, victim| sum + victim.severity_s);
+    among > 0.5 * root.severity_s
+}
+
 /// Hints for a root cause of these ranks, in order.
 pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts) -> Vec<String> {
     let mut facts = Facts::default();
@@ -139,10 +151,8 @@ pub fn of_root(root: &RootCause, ranks: &[u32], about: Activity, run: &RunFacts)
         false => 1 + usize::from(who.starts_with("threads") || who.contains("ranks ")),
     };
     facts.text(Fact::Who, who);
-    facts.number(
-        Fact::Threads,
-        f64::from(u8::from(!root.thread_set.is_empty())),
-    );
+    let is_among = !root.thread_set.is_empty() || is_among_threads(root);
+    facts.number(Fact::Threads, f64::from(u8::from(is_among)));
     let is_inside = root.until.is_none() && !root.operation.is_empty();
     facts.number(Fact::InCall, f64::from(u8::from(is_inside)));
     facts.number(Fact::PageFaults, root.page_faults.unwrap_or(0.0));

@@ -190,7 +190,7 @@ impl Traced {
                     factors,
                     counters,
                     page_faults,
-                    victims: victims((root, &waiting), ranks, places),
+                    victims: victims((root, &named), &waiting, ranks, places),
                     worst_wait: worst(&root.worst),
                     ..RootCause::default()
                 };
@@ -524,8 +524,11 @@ fn worst(worst: &Worst) -> Option<WorstWait> {
     })
 }
 
+/// Who waits because of it, where these ranks are `named` as those that cause it. One that is named alone waits there
+/// for others that cause a little of it.
 fn victims<'f>(
-    (root, waiting): (&Root, impl Fn(&FindingKey) -> Option<&'f RankSet>),
+    (root, named): (&Root, &[u32]),
+    waiting: impl Fn(&FindingKey) -> Option<&'f RankSet>,
     ranks: usize,
     places: &mut Places,
 ) -> Vec<Victim> {
@@ -543,12 +546,20 @@ fn victims<'f>(
             let threads = threads.into_iter().flat_map(RankSet::iter);
             let threads = threads.filter(|number| who.threads & thread_bit(*number) != 0);
             let of_threads = calls::call(victim.call.0).is_some_and(|call| call.is_threads());
+            let thread_set = thread_set(threads, of_threads);
+            let waits: Vec<u32> = (0..ranks as u32).filter(of_these).collect();
+            let is_other = |rank: &u32| [*rank] != *named;
+            let others = waits.iter().copied().filter(is_other);
+            let rank_set = match thread_set.is_empty() && waits.iter().any(is_other) {
+                true => rank_ranges(others),
+                false => rank_ranges(waits.iter().copied()),
+            };
             Victim {
                 pattern: pattern.map_or("", PatternId::id).to_owned(),
                 operation: operation(victim.call),
                 location: place(victim.call, places),
-                rank_set: rank_ranges((0..ranks as u32).filter(of_these)),
-                thread_set: thread_set(threads, of_threads),
+                rank_set,
+                thread_set,
                 severity_s: seconds(amount),
             }
         });

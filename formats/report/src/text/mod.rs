@@ -170,10 +170,9 @@ pub(crate) fn crowd(report: &Report) -> Option<String> {
 
 /// Who shares cores, and how much of the waiting started with somebody who had none, if that is much.
 pub(crate) fn cores(report: &Report) -> Option<String> {
-    let roots = report.root_causes.iter().flatten();
-    let without = roots.filter(|root| root.activity == "preempted");
-    let without = without.fold(0.0, |sum, root| sum + root.severity_s);
-    let share = crate::percent(without, report.sums().wait_s);
+    let by_activity = &report.waiting_by_activity_s;
+    let without = by_activity.get("preempted").copied().unwrap_or(0.0);
+    let share = crate::percent(without, by_activity.values().sum());
     let much = (share >= MUCH_PERCENT).then(|| percent(share));
     match (crowd(report), much) {
         (Some(crowd), Some(share)) => Some(format!(
