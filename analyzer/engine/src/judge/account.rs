@@ -105,7 +105,8 @@ struct Lost {
 ///
 /// `unexplained = total - findings - cost`; of that, what calls were `beyond` their waits is no longer unexplained.
 /// The cost of a call is the baseline table's value, else that of the fastest of its kind in the run,
-/// times the ratio from which on a call is slow. A call with a loss costs the least time of such a call beyond its loss: its data had still to come.
+/// times the ratio from which on a call is slow. A call with a loss costs the least time of such a call
+/// beyond its loss: its data had still to come.
 /// Both are at most the cost on a slow network. Calls that complete requests also cost the time to
 /// move the requests' bytes.
 pub fn settle(
