@@ -156,6 +156,30 @@ fn other_locks_are_charged_to_their_holders() {
     });
 }
 
+/// Of two threads that come at the same time, one waits for the other, with both runtimes of OpenMP.
+#[test]
+fn who_comes_at_the_same_time_waits_for_the_other() {
+    // Without a processor, a thread comes later.
+    let most = 45..=50;
+    let check_run = |run: &Run| {
+        let names = [
+            "omp_critical",
+            "omp_set_lock",
+            "omp_set_nest_lock",
+            "pthread_mutex_lock",
+            "pthread_rwlock_wrlock",
+            "pthread_spin_lock",
+        ];
+        let waits = names.map(|name| run.dump.matches(&format!(" {name} ")).count());
+        let is_seen = waits.iter().all(|waits| most.contains(waits));
+        check(is_seen, &waits)
+    };
+    until_right("at once", |_| check_run(&Run::of("at_once.c", 1, "2")));
+    until_right("at once by clang", |_| {
+        check_run(&Run::by_clang("at_once.c", 1, "2"))
+    });
+}
+
 /// Threads wait in turns for a critical section, each for those who are in it before, with both runtimes of OpenMP.
 #[test]
 fn a_critical_section_is_entered_in_turns() {

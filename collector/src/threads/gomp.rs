@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 
 use laggard_trace::calls::number;
 
-use super::locks::{enter_critical, leave_critical, set_one, unset, wants_set};
+use super::locks::{are_looked_at, enter_critical, leave_critical, unset, wants_set};
 use super::ordered;
 use super::tasks::{self, Made};
 use super::team::{Function, barrier, barrier_if, fork};
@@ -344,33 +344,32 @@ critical! {
     leave_critical GOMP_critical_name_end(variable);
 }
 
-/// Locks, and the same for Fortran. Whoever has a nest lock takes it once more by `test`, which never
-/// waits. `is_address`: the program has the lock's address.
+/// Locks, and the same for Fortran. Who has a nest lock takes it once more by `test`, as who finds a lock free.
+/// `is_address`: the program has the lock's address.
 macro_rules! locks {
-    ($($set:ident $unset:ident $number:ident $unset_number:ident $is_address:literal $($test:ident)?;)*) => {$(
+    ($($set:ident $unset:ident $number:ident $unset_number:ident $is_address:literal $test:ident;)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $set(lock: *mut c_void) {
             static NEXT: Slot<unsafe extern "C-unwind" fn(*mut c_void)> =
                 Slot::within(concat!(stringify!($set), "\0"), RUNTIMES);
-            // SAFETY: the caller's lock.
-            if let Some(set) = unsafe { set_one(lock, $is_address) } {
-                // SAFETY: as above.
-                return unsafe { recorded(lock, set) };
+            static TEST: Slot<unsafe extern "C-unwind" fn(*mut c_void) -> c_int> =
+                Slot::within(concat!(stringify!($test), "\0"), RUNTIMES);
+            if are_looked_at() {
+                // SAFETY: the caller's lock.
+                return match unsafe { TEST.get()(lock) } {
+                    // SAFETY: as above.
+                    0 => unsafe { recorded(lock) },
+                    _ => {}
+                };
             }
 
             /// A function of its own, which the other one jumps to: that one needs no frame, and a
             /// runtime that tells of itself sees its caller.
             #[inline(never)]
-            unsafe extern "C-unwind" fn recorded(lock: *mut c_void, set: *mut c_void) {
-                $(
-                    static TEST: Slot<unsafe extern "C-unwind" fn(*mut c_void) -> c_int> =
-                        Slot::within(concat!(stringify!($test), "\0"), RUNTIMES);
-                    // SAFETY: as above.
-                    if unsafe { TEST.get()(lock) } != 0 {
-                        return;
-                    }
-                )?
-                let wait = wants_set(laggard_callpath::call_site!(), number::$number, set);
+            unsafe extern "C-unwind" fn recorded(lock: *mut c_void) {
+                let site = laggard_callpath::call_site!();
+                // SAFETY: as above.
+                let wait = unsafe { wants_set(site, number::$number, (lock, $is_address)) };
                 // SAFETY: as above.
                 unsafe { NEXT.get()(lock) };
                 if let Some(wait) = wait {
@@ -395,8 +394,8 @@ macro_rules! locks {
 }
 
 locks! {
-    omp_set_lock omp_unset_lock omp_set_lock omp_unset_lock false;
-    omp_set_lock_ omp_unset_lock_ omp_set_lock omp_unset_lock false;
+    omp_set_lock omp_unset_lock omp_set_lock omp_unset_lock false omp_test_lock;
+    omp_set_lock_ omp_unset_lock_ omp_set_lock omp_unset_lock false omp_test_lock_;
     omp_set_nest_lock omp_unset_nest_lock omp_set_nest_lock omp_unset_nest_lock false omp_test_nest_lock;
     omp_set_nest_lock_ omp_unset_nest_lock_ omp_set_nest_lock omp_unset_nest_lock true omp_test_nest_lock_;
 }
