@@ -200,6 +200,33 @@ fn a_chain_ends_where_it_begins() {
     assert_eq!(gains[2], MS as i64);
 }
 
+/// Two ranks, one of which computes for 100 ms until a barrier. The other one computes for 110 ms before a call that it
+/// alone makes, and for 60 ms after it.
+fn alone_in_a_call() -> Vec<Calls> {
+    let mut all = ranks(2);
+    let signature = Signature {
+        operation: number::MPI_Alloc_mem,
+        ..Signature::default()
+    };
+    for (at, (rank, enter)) in all.iter_mut().zip([101, 171]).enumerate() {
+        rank.call(1, init(), 0, MS);
+        if at == 1 {
+            rank.call(5, signature, 111 * MS, 111 * MS);
+        }
+        rank.collective(10, number::MPI_Barrier, 0, enter * MS, 171 * MS);
+        rank.call(40, finalize(), 172 * MS, 173 * MS);
+    }
+    all
+}
+
+#[test]
+fn what_no_other_rank_does_goes_by_as_much_as_it_starts() {
+    // What the other one computes is set against what comes first: 10 ms of that are more.
+    let words = [("without_cause", "1"), ("without_cause", "2")];
+    let expected = [60, 10].map(|ms| ms * MS as i64);
+    assert_eq!(gains(alone_in_a_call(), &words), expected);
+}
+
 /// Ranks that are in a call of their own for so many ms, the last of which computes 30 ms then.
 fn long_calls(operation: u16, lasts: &[u64]) -> Vec<Calls> {
     let mut all = ranks(lasts.len() as u32);

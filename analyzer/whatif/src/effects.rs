@@ -43,6 +43,8 @@ const MOST_NS: f64 = (i64::MAX / 4) as f64;
 /// The changes of one scenario.
 #[derive(Default)]
 struct Effect {
+    /// What the root causes start that go, seconds.
+    started_s: f64,
     /// Numbers of shares.
     shared: Vec<usize>,
     calls: Vec<LongCall>,
@@ -79,7 +81,14 @@ impl Effects {
     ) -> Result<Effects> {
         let mut all = Effects::default();
         for scenario in scenarios {
-            let mut effect = Effect::default();
+            let gone = scenario.changes.iter().filter_map(|change| match change {
+                Change::WithoutCause(number, _) => root_cause(report, *number).ok(),
+                _ => None,
+            });
+            let mut effect = Effect {
+                started_s: gone.map(|cause| cause.severity_s).sum(),
+                ..Effect::default()
+            };
             for (at, change) in scenario.changes.iter().enumerate() {
                 goes_on()?;
                 if scenario.changes[..at].contains(change) {
@@ -201,6 +210,12 @@ impl Effects {
         let ranks = recorded(events, &root.rank_set)?;
         // If threads of their own ranks wait for them, they are compared with these.
         let threads = threads_of(events, root).or_else(|| first_threads(events, root));
+        // By each second that a location comes earlier, another one waits less by a second or more.
+        let are_threads = threads.is_some();
+        let members = threads.as_ref().unwrap_or(&ranks).iter().enumerate();
+        let members =
+            members.filter(|(at, is_of)| **is_of && (are_threads || events.place(*at).thread == 0));
+        let most = scaled(1_000_000_000, effect.started_s * members.count() as f64);
         let part = OUTSIDE.iter().position(|part| part.name() == root.activity);
         let is_between = part.is_some() && root.until.is_some();
         if is_between || root.activity == "computation" {
@@ -216,7 +231,7 @@ impl Effects {
                 let stretch = stretch(events, root)?;
                 let within = Within::Run(team);
                 let share = self.shares.add_of_threads(stretch, part, members, within);
-                self.shares.mend(share, mended);
+                self.shares.mend(share, mended, i64::MAX);
                 effect.shared.push(share);
             }
             let share = match threads {
@@ -226,7 +241,7 @@ impl Effects {
                 }
                 None => self.shares.add_between(of_root, part, ranks),
             };
-            self.shares.mend(share, mended);
+            self.shares.mend(share, mended, most);
             effect.shared.push(share);
             return Ok(());
         }
@@ -236,7 +251,7 @@ impl Effects {
                 let within_ranks = threads.is_some();
                 let members = threads.unwrap_or(ranks);
                 let mut long = LongCall::new(call, part, members, within_ranks);
-                long.mended = mended;
+                (long.mended, long.most) = (mended, most);
                 effect.calls.push(long);
             }
             _ => bail!("{} is of the network: use --network latency=0", root.id),

@@ -90,10 +90,14 @@ struct Share {
     only_less: bool,
     /// The part of the change that is made, 0..=1.
     mended: f64,
+    /// Most that members lose of what no other location has, ns.
+    most: i64,
+    /// The part of it that they lose, once that is known.
+    lost: f64,
     /// As users name it; empty: they did not.
     name: String,
-    /// By group: computation of the locations compared with, ns, and how many of them have any.
-    groups: Vec<(i64, i64)>,
+    /// By group: computation of the locations compared with, ns, and how many of them have any; `None`: none has.
+    groups: Vec<Option<(i64, i64)>>,
 }
 
 /// All that is compared.
@@ -158,21 +162,22 @@ impl Shares {
             within: Within::Meetings,
             only_less,
             mended: 1.0,
+            most: i64::MAX,
+            lost: 1.0,
             name: String::new(),
             groups: Vec::new(),
         });
         self.0.len() - 1
     }
 
-    /// Only a part of its change is made, 0..=1.
-    pub fn mend(&mut self, share: usize, mended: f64) {
-        self.0[share].mended = mended;
+    /// Only a part of its change is made, 0..=1, and members lose at most this much of what no other location has, ns.
+    pub fn mend(&mut self, share: usize, mended: f64, most: i64) {
+        (self.0[share].mended, self.0[share].most) = (mended, most);
     }
 
-    /// Adds up the run. Members are compared with the others, if these have any such computation;
-    /// else with each other; and if there is only one (of the rank, where threads of a rank are compared), or
-    /// threads come one after the other, with nobody. Gives the name of a place in which less than two ranks
-    /// compute.
+    /// Adds up the run. Members are compared with the others, if these have any such computation. If there are no others,
+    /// they are compared with each other; but with nobody if there is only one (of the rank, where threads of a rank are
+    /// compared), or threads come one after the other. Gives the name of a place in which less than two ranks compute.
     pub fn learn(&mut self, events: &Events) -> Option<&str> {
         if self.0.is_empty() {
             return None;
@@ -189,20 +194,26 @@ impl Shares {
         for ((share, groups), of_all) in self.0.iter_mut().zip(groups).zip(ranks.clone()) {
             let of_ranks = matches!(share.within, Within::Ranks(_));
             let together = share.together(events);
+            let has_others = share.has_others(events);
+            let mut gone = 0_i64;
             let compared = groups.into_iter().zip(0..).map(|(of, group)| {
                 let count = |kind: usize| match of_ranks {
                     true => of[kind].1 as usize,
                     false => of_all[kind],
                 };
                 let rank = if of_ranks { group } else { 0 };
-                let are_others = count(OTHERS) > 0;
-                let are_several = count(MEMBERS) > 1 && together.contains(&rank);
-                match are_others || are_several || !share.only_less {
-                    true => of[usize::from(are_others)],
-                    false => (0, 0),
+                let are_several = || !has_others && count(MEMBERS) > 1 && together.contains(&rank);
+                if count(OTHERS) > 0 && (of[OTHERS].1 > 0 || !share.only_less) {
+                    return Some(of[OTHERS]);
                 }
+                if !share.only_less || are_several() {
+                    return Some(of[MEMBERS]);
+                }
+                gone = gone.saturating_add(of[MEMBERS].0);
+                None
             });
             share.groups = compared.collect();
+            share.lost = part_of(share.most, gone);
         }
         let mut shares = self.0.iter().zip(ranks);
         let alone = shares.find(|(share, [own, ..])| !share.name.is_empty() && *own < 2);
@@ -340,6 +351,17 @@ impl Share {
         matches!(self.what, What::Between(.., Some(_)))
     }
 
+    /// Whether there are others to be compared with, whatever they have.
+    fn has_others(&self, events: &Events) -> bool {
+        let mut locations = 0..events.locations();
+        match &self.within {
+            Within::Meetings => {
+                locations.any(|at| events.place(at).thread == 0 && self.kind(at) == OTHERS)
+            }
+            Within::Run(_) | Within::Ranks(_) => false,
+        }
+    }
+
     /// What a location is, below [`KINDS`].
     fn kind(&self, location: usize) -> usize {
         match (&self.all, &self.within) {
@@ -354,7 +376,9 @@ impl Share {
         if !self.members[location] || own <= 0 {
             return part;
         }
-        let (sum, count) = self.groups.get(group).copied().unwrap_or_default();
+        let Some((sum, count)) = self.groups.get(group).copied().flatten() else {
+            return part - scaled(part, self.lost);
+        };
         let all = i128::from(own) * i128::from(count.max(1));
         let changed = (i128::from(part) * i128::from(sum) / all) as i64;
         match self.only_less {
@@ -500,6 +524,14 @@ pub fn scaled(time: i64, factor: f64) -> i64 {
     (time as f64 * factor).round() as i64
 }
 
+/// The part of all of a time that is lost if that is `most`.
+fn part_of(most: i64, all: i64) -> f64 {
+    match most < all {
+        true => most as f64 / all as f64,
+        false => 1.0,
+    }
+}
+
 /// Calls that take longer by themselves than on other ranks.
 pub struct LongCall {
     pub call: Sites,
@@ -514,6 +546,8 @@ pub struct LongCall {
     pub parts: Vec<f64>,
     /// The part of the rest that goes, 0..=1.
     pub mended: f64,
+    /// Most that members lose if no other rank has such calls, ns.
+    pub most: i64,
 }
 
 impl LongCall {
@@ -528,6 +562,7 @@ impl LongCall {
             call,
             what,
             mended: 1.0,
+            most: i64::MAX,
             parts: vec![1.0; members.len()],
             members,
             within_ranks,
@@ -535,8 +570,8 @@ impl LongCall {
     }
 
     /// All that these calls take on a rank, or the part of it, becomes the mean of the other ranks that have
-    /// any; if none has, of all; and if that is one rank, 0. Or so on a thread, with the threads of its rank. It
-    /// never becomes more.
+    /// any; if none has, it goes; if there are no others, it becomes the mean of all, and if that is one rank, 0. Or so on
+    /// a thread, with the threads of its rank that have any. It never becomes more.
     pub fn learn(&mut self, events: &Events, rests: &Rests) {
         let numbers = |location: usize| {
             let rank = events.place(location).rank as usize;
@@ -564,17 +599,25 @@ impl LongCall {
             *time = time.saturating_add(*more);
             *count += 1;
         }
+        let has_others = !self.within_ranks && self.members.contains(&false);
         let usual = |group: usize| {
             let others = groups.get(&(group, false));
             let several = || groups.get(&(group, true)).filter(|(_, count)| *count > 1);
-            let compared = others.or_else(several);
-            compared.map_or(0.0, |&(time, count)| ratio(time as f64, f64::from(count)))
+            let compared = others.or_else(|| several().filter(|_| !has_others));
+            compared.map(|&(time, count)| ratio(time as f64, f64::from(count)))
+        };
+        let lost = |group: usize| {
+            let gone = groups.get(&(group, true)).map_or(0, |(time, _)| *time);
+            part_of(self.most, gone)
         };
         let parts = (0..self.members.len()).map(|location| {
             let (group, number) = numbers(location);
             let own = sums.get(&(group, true, number));
             match own.filter(|_| self.members[location]) {
-                Some(own) => ratio(usual(group), *own as f64).min(1.0),
+                Some(own) => match usual(group) {
+                    Some(usual) => ratio(usual, *own as f64).min(1.0),
+                    None => 1.0 - lost(group),
+                },
                 None => 1.0,
             }
         });
