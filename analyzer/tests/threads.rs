@@ -290,6 +290,36 @@ fn locks_are_waited_for_in_turns() {
     assert_eq!(unexplained(&report), 2);
 }
 
+/// Who gives a lock back may tell so when another one has it already: the last one during a wait is charged all the same.
+#[test]
+fn locks_may_be_given_back_before_it_is_told() {
+    let mut all = threads(3);
+    let mut call = |thread: usize, line, operation, key, [enter, leave]: [u64; 2]| {
+        let signature = Signature {
+            operation,
+            ..Signature::default()
+        };
+        let key = Record::extension_u64(Extension::Value, key);
+        all[thread].extended(line, signature, &[key], (enter * 1_000, leave * 1_000));
+    };
+    let (take, give) = (number::omp_critical, number::omp_critical_end);
+    call(1, 20, take, 7, [10_000, 40_000]);
+    call(0, 10, give, 7, [20_000; 2]);
+    call(2, 11, give, 7, [40_001; 2]);
+    // The one before ended this wait: who comes then was in it for no time.
+    call(1, 21, take, 8, [50_000, 60_000]);
+    call(0, 12, give, 8, [59_950; 2]);
+    call(2, 13, give, 8, [60_050; 2]);
+    let report = report(all, 70);
+    let lines: Vec<_> = report.bottlenecks.iter().flat_map(|b| &b.causes).collect();
+    let mut lines: Vec<_> = lines
+        .iter()
+        .map(|late| (late.location.line, (late.severity_s * 1e3).round()))
+        .collect();
+    lines.sort_unstable_by_key(|(line, _)| *line);
+    assert_eq!(lines, [(10, 10.0), (11, 20.0), (12, 10.0)]);
+}
+
 /// The last signal ends a wait; one that timed out is for nobody.
 #[test]
 fn signals_end_waits() {

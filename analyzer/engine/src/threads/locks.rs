@@ -5,7 +5,8 @@
 //! the wait ended it.
 //!
 //! Some runtimes tell that a lock was given back only after they did it, when another thread may have it
-//! already. So of a lock, who gives it back a moment after a wait, before the one that waited, ended that wait.
+//! already. So of a lock, who gives it back a moment after a wait, before the one that waited, ended that wait, unless
+//! another one did so a moment before.
 
 use laggard_patterns::PatternId;
 use laggard_trace::calls::number;
@@ -39,7 +40,10 @@ impl Open {
         } else if call.enter <= own.leave {
             self.holders.push(*holder);
         } else if call.enter <= own.leave + MOMENT
-            && self.holders.is_empty()
+            && self
+                .holders
+                .iter()
+                .all(|before| before.enter + MOMENT < own.leave)
             && !self.is_over
             && Among::of(self.operation) == Among::Locks
         {
