@@ -18,6 +18,7 @@ use laggard_trace::{OpenCall, Subject};
 
 use super::admission::{is_beyond, waiter};
 use super::left_out::is_left_out;
+use super::team::Membership;
 use super::{MISSED, Place, Waiter, What, births, early, is_paused, is_recorded, ompt};
 use crate::call::{Call, guarded, uncancelled};
 use crate::clock;
@@ -596,7 +597,7 @@ pub fn enter_critical(site: CallSite, key: u64, enter: impl FnOnce()) {
     if !are_looked_at() {
         return enter();
     }
-    let wait = wait_for(site, Place::here(site), (number::omp_critical, key));
+    let wait = wait_for(site, Place::here(site), (number::omp_critical, key), true);
     enter();
     if let Some(wait) = wait {
         wait.end(0);
@@ -614,16 +615,11 @@ pub fn leave_critical(site: CallSite, key: u64, leave: impl FnOnce()) {
     gave_back(site, Place::here(site), number::omp_critical_end, key, now);
 }
 
-/// A wait for a critical section or a lock, if somebody has it or came before.
+/// A wait for a critical section or a lock, if somebody has it or came before. Whether the calling thread `counts` as
+/// one that came.
 #[inline(always)]
-fn wait_for(site: CallSite, place: Place, (number, key): (u16, u64)) -> Option<Wait> {
-    let count = HELD.of(key);
-    let others = match number {
-        // Its holder may want it once more, which is no other one: counted as it is taken.
-        number::omp_set_nest_lock => count.load(Ordering::Relaxed),
-        _ => count.fetch_add(1, Ordering::Relaxed),
-    };
-    match others {
+fn wait_for(site: CallSite, place: Place, (number, key): (u16, u64), counts: bool) -> Option<Wait> {
+    match HELD.of(key).fetch_add(counts.into(), Ordering::Relaxed) {
         0 => None,
         _ => Wait::begin(site, place, (number, key, false), true),
     }
@@ -639,18 +635,27 @@ fn free(key: u64) -> bool {
     is_awaited(key)
 }
 
-/// The calling thread wants a critical section or a lock, in a call that returns to `code`.
+/// What the calling thread is in its team, if it is a location.
+fn membership() -> Option<&'static mut Membership> {
+    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
+    unsafe {
+        let thread = *slot();
+        let is_location = !thread.is_null() && thread != UNRECORDED;
+        is_location.then(|| &mut (*thread).membership)
+    }
+}
+
+/// The calling thread wants a critical section or a lock, in a call that returns to `code`. A nest lock it may have.
 pub fn wants(site: CallSite, what: (u16, u64), code: u64) {
     if !is_recorded() {
         return;
     }
-    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
-    let thread = unsafe { *slot() };
-    if !thread.is_null() && thread != UNRECORDED {
-        // SAFETY: as above.
-        unsafe { (*thread).membership.wanted = (what.1, code) };
+    let own = membership();
+    let counts = own.is_some() || what.0 != number::omp_set_nest_lock;
+    if let Some(own) = own {
+        own.wanted = (what.1, code);
     }
-    wait_for(site, Place::before(site, code), what);
+    wait_for(site, Place::before(site, code), what, counts);
 }
 
 /// A lock is taken that was not counted as it was wanted.
@@ -662,51 +667,50 @@ pub fn is_taken(key: u64) {
 
 /// It has it.
 pub fn has(key: u64) {
-    if !is_recorded() {
-        return;
-    }
-    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
-    let thread = unsafe { *slot() };
-    if thread.is_null() || thread == UNRECORDED {
-        return;
-    }
-    // SAFETY: as above.
-    let wait = unsafe { (*thread).membership.wait };
-    let wait = wait.filter(|wait| wait.what.key == key);
+    let wait = membership().and_then(|own| own.wait);
+    let wait = wait.filter(|wait| is_recorded() && wait.what.key == key);
     if let Some(wait) = wait {
         wait.end_and_hold();
     }
 }
 
+/// It has a nest lock that it had not.
+pub fn has_nest(key: u64) {
+    if !was_wanted(key) {
+        is_taken(key);
+    }
+    has(key);
+}
+
 /// It had it before, and has it once more: it did not wait.
 pub fn had(key: u64) {
-    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
-    let thread = unsafe { *slot() };
-    if thread.is_null() || thread == UNRECORDED {
-        return;
+    if was_wanted(key) {
+        free(key);
     }
-    // SAFETY: as above.
-    let wait = unsafe { &mut (*thread).membership.wait };
-    if wait.take_if(|wait| wait.what.key == key).is_some() {
+    let wait = membership().map(|own| &mut own.wait);
+    let wait = wait.and_then(|wait| wait.take_if(|wait| wait.what.key == key));
+    if wait.is_some() {
         WAITING.fetch_sub(1, Ordering::Relaxed);
         awaits_no_more(key);
     }
 }
 
+/// Whether the calling thread counts as one that wants a nest lock, as it does no more.
+fn was_wanted(key: u64) -> bool {
+    let wanted = membership().map(|own| &mut own.wanted);
+    let wanted = wanted.filter(|wanted| wanted.0 == key);
+    wanted.map(|wanted| *wanted = (0, 0)).is_some()
+}
+
 /// It has left it, or given it back, by a call that returns to `code`. LLVM's runtime tells that of critical sections
 /// to first threads alone: the place is where they are entered, as it is in programs by GCC.
 pub fn left(site: CallSite, (number, key): (u16, u64), mut code: u64) {
-    // SAFETY: the slot belongs to this thread, and states live as long as their threads.
-    let thread = unsafe { *slot() };
-    if !thread.is_null() && thread != UNRECORDED {
-        // SAFETY: as above.
-        let (wanted, entered) = unsafe { (*thread).membership.wanted };
+    if let Some(own) = membership() {
+        let (wanted, entered) = own.wanted;
         if number == number::omp_critical_end && wanted == key {
             code = entered;
         }
-        // SAFETY: as above.
-        let held = unsafe { &mut (*thread).membership.held };
-        if let Some(held) = held.iter_mut().find(|held| **held == key) {
+        if let Some(held) = own.held.iter_mut().find(|held| **held == key) {
             *held = 0;
             awaits_no_more(key);
         }

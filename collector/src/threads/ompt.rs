@@ -334,10 +334,7 @@ unsafe extern "C" fn mutex_acquired(kind: c_int, id: u64, code: *const c_void) {
     match kind {
         CRITICAL | LOCK => locks::has(id),
         TEST_LOCK | TEST_NEST_LOCK => locks::is_taken(id),
-        NEST_LOCK => {
-            locks::is_taken(id);
-            locks::has(id);
-        }
+        NEST_LOCK => locks::has_nest(id),
         ORDERED => {
             let site = laggard_callpath::call_site!();
             ordered::has(site, Place::before(site, code.addr() as u64));
