@@ -135,6 +135,14 @@ fn threads_idle_until_a_region_or_the_end() {
     assert_eq!(lost(&report, "idle_threads"), 13 + 18);
     // The begin at the first thread, and until the second one had it.
     assert_eq!(lost(&report, "omp_management"), 1 + 2);
+    // Threads wait, which work can be given to: there may be no other rank.
+    let roots = report.root_causes.as_ref().unwrap();
+    let computed = roots.iter().find(|root| root.activity == "computation");
+    let hints = &computed.unwrap().hints;
+    assert!(
+        hints[0].contains("to the rank's other threads"),
+        "{hints:?}"
+    );
 }
 
 /// A call in a region has it around it; one after it has none.

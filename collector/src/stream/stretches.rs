@@ -640,6 +640,27 @@ mod tests {
     }
 
     #[test]
+    fn who_lets_others_go_on_is_off_its_processor_as_late_as_can_be() {
+        let divided = |off: u64, read: u64| {
+            let mut stretches = Stretches::new(true, false, None, None);
+            stretches.read = ms(read);
+            stretches.beside.preempted = ms(off);
+            let after = stretches.divide(ms(80), ms(95));
+            let (inside, _) = &stretches.inside;
+            [
+                stretches.beside.preempted,
+                inside.preempted,
+                after.preempted,
+            ]
+        };
+        assert_eq!(divided(30, 100), [ms(10), ms(15), ms(5)]);
+        assert_eq!(divided(12, 100), [0, ms(7), ms(5)]);
+        assert_eq!(divided(3, 100), [0, 0, ms(3)]);
+        // It was read before the call.
+        assert_eq!(divided(30, 75), [ms(30), 0, 0]);
+    }
+
+    #[test]
     fn a_processor_that_is_taken_in_a_reading_is_not_lost() {
         let used = |processor: u64| Used {
             processor: 1_000_000 * processor,
