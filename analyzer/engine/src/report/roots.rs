@@ -547,18 +547,16 @@ fn victims<'f>(
             let threads = threads.filter(|number| who.threads & thread_bit(*number) != 0);
             let of_threads = calls::call(victim.call.0).is_some_and(|call| call.is_threads());
             let thread_set = thread_set(threads, of_threads);
-            let waits: Vec<u32> = (0..ranks as u32).filter(of_these).collect();
+            let mut waits: Vec<u32> = (0..ranks as u32).filter(of_these).collect();
             let is_other = |rank: &u32| [*rank] != *named;
-            let others = waits.iter().copied().filter(is_other);
-            let rank_set = match thread_set.is_empty() && waits.iter().any(is_other) {
-                true => rank_ranges(others),
-                false => rank_ranges(waits.iter().copied()),
-            };
+            if thread_set.is_empty() && waits.iter().any(is_other) {
+                waits.retain(is_other);
+            }
             Victim {
                 pattern: pattern.map_or("", PatternId::id).to_owned(),
                 operation: operation(victim.call),
                 location: place(victim.call, places),
-                rank_set,
+                rank_set: rank_ranges(waits.into_iter()),
                 thread_set,
                 severity_s: seconds(amount),
             }
