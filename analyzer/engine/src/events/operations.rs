@@ -14,7 +14,8 @@ use super::parallel::{InRegion, Regions};
 use crate::basics::ends::NONE;
 use crate::basics::intern::path_key;
 use crate::roots::activities::tells;
-use crate::stream::polling::{Look, LookAt, Looks, LooksOf, Places, looks};
+use crate::stream::looks::{Look, LookAt, Looks, LooksOf, looks};
+use crate::stream::polling::Places;
 use crate::stream::rows::TimeClass;
 
 /// An item of a location.

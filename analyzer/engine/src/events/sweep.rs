@@ -11,7 +11,7 @@ use crate::replay::agent::{Agent, PutAway};
 use crate::replay::rank::Rank;
 use crate::replay::rounds::Rounds;
 use crate::stream::columns::{Columns, Stream};
-use crate::stream::polling::NotedLook;
+use crate::stream::looks::NotedLook;
 use crate::waits::log::{ShortLog, ShortWait};
 
 /// Takes what one location did.

@@ -28,7 +28,7 @@ use crate::roots::sums::{Longer, Worst, WorstWaits};
 use crate::roots::synced::{Closed, Synced};
 use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
-use crate::stream::polling::Looks;
+use crate::stream::looks::Looks;
 use crate::stream::thread::Thread;
 use crate::stream::traffic::Beyond;
 use crate::wire::links::{Blame, Link, More, Waiters, Wholes};

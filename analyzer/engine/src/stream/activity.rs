@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::basics::intern::PathKey;
 use crate::stream::columns::{Columns, LOOK_BACK, OffTimes};
-use crate::stream::polling::SPOTS;
+use crate::stream::looks::SPOTS;
 use crate::stream::rows::{Row, TimeClass};
 
 /// Parts of a waiting interval by activity of the late party. ns.

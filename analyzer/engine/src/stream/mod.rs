@@ -8,6 +8,7 @@ pub mod activity;
 pub mod call;
 pub mod columns;
 pub mod following;
+pub mod looks;
 pub mod polling;
 pub mod recorded;
 pub mod roles;
