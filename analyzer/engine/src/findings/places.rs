@@ -268,6 +268,10 @@ impl Places {
             Some((line, _)) if Origin::of(&line) == Origin::Header => {
                 (place.file, place.line, place.function) = (line.file, line.line, line.function);
             }
+            // And one of a run-time library, where the program's own has no source.
+            Some((line, _)) if Origin::of(&line) == Origin::Runtime && place.file.is_empty() => {
+                place.function = line.function;
+            }
             _ => {}
         }
         place

@@ -13,6 +13,8 @@ pub enum Origin {
     Program,
     /// The standard library of C++, as far as it is in headers and becomes part of the program.
     Header,
+    /// The run-time library of a language, whose files and streams the program uses.
+    Runtime,
     /// MPI: the library, its bindings for other languages, this tool's collector.
     Binding,
     /// Code that starts a program: C library, dynamic linker, kernel.
@@ -31,6 +33,18 @@ const BINDINGS: &[&str] = &[
     "liblaggard",
     "MPI.cpython",
     "MPI.abi3",
+];
+
+/// Prefixes of the names of languages' run-time libraries.
+const RUNTIMES: &[&str] = &[
+    "libgfortran",
+    "libquadmath",
+    "libflang",
+    "libFortran",
+    "libifcore",
+    "libnvf",
+    "libstdc++",
+    "libc++",
 ];
 
 /// Prefixes of the names of system libraries.
@@ -62,6 +76,8 @@ impl Origin {
         let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
         if begins(BINDINGS) || path.contains("/mpi4py/") {
             Origin::Binding
+        } else if begins(RUNTIMES) {
+            Origin::Runtime
         } else if begins(SYSTEM) {
             Origin::System
         } else {
@@ -214,6 +230,28 @@ mod tests {
             line,
             module: module.into(),
             is_outlined: false,
+        }
+    }
+
+    #[test]
+    fn languages_write_for_the_program() {
+        let runtime = |function, name| line(function, "", 0, name);
+        for of_language in [
+            runtime(
+                "_gfortran_st_open+0x186",
+                "/lib/x86_64-linux-gnu/libgfortran.so.5",
+            ),
+            runtime(
+                "std::basic_filebuf::open+0x12",
+                "/lib/x86_64-linux-gnu/libstdc++.so.6",
+            ),
+        ] {
+            let stripped = line("app+0x12", "", 0, "/usr/bin/app");
+            let path = [of_language.clone(), stripped.clone(), stripped];
+            assert_eq!(location(&path), Some(1));
+            // All is told, and there may be nothing else.
+            assert_eq!(source_location(&path).callpath.len(), 3);
+            assert_eq!(location(&path[..1]), Some(0));
         }
     }
 
