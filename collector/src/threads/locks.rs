@@ -30,7 +30,7 @@ use crate::thread::{UNRECORDED, slot};
 /// futexes.
 #[repr(C)]
 struct Mutex {
-    lock: c_int,
+    lock: AtomicI32,
     count: c_int,
     owner: AtomicI32,
     users: c_int,
@@ -39,6 +39,10 @@ struct Mutex {
 
 /// Bits of a mutex's kind that say what becomes of a thread that locks it again.
 const KINDS: i32 = 3;
+/// Bit of a mutex's kind: it is robust. Who tries one that cannot be recovered leaves a mark there, as if it had it.
+const ROBUST: i32 = 16;
+/// The part of a robust mutex's word that says who has it.
+const HOLDER: i32 = 0x3fff_ffff;
 impl Mutex {
     /// The number in the kernel of the thread that holds it; 0: nobody does.
     ///
@@ -47,6 +51,19 @@ impl Mutex {
     unsafe fn owner(mutex: *const Mutex) -> u32 {
         // SAFETY: as the caller states; each word is read as the C library writes it.
         unsafe { (*mutex).owner.load(Ordering::Relaxed) }.cast_unsigned()
+    }
+
+    /// Whether another thread holds it, if that has to be looked at: it is not to be tried.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    unsafe fn is_held(mutex: *const Mutex) -> Option<bool> {
+        // SAFETY: as the caller states.
+        unsafe {
+            let is_robust = (*mutex).kind.load(Ordering::Relaxed) & ROBUST != 0;
+            is_robust.then(|| (*mutex).lock.load(Ordering::Relaxed) & HOLDER != 0)
+        }
     }
 
     /// Whether the calling thread holds it, and may take it again or is told that it cannot. Of other kinds it waits
@@ -370,10 +387,11 @@ unsafe extern "C-unwind" fn absent(_: *mut c_void) -> c_int {
     libc::ENOSYS
 }
 
-/// Functions that wait for a lock, with those that take it if nobody has it, what these return else, and whether the
-/// calling thread has it.
+/// Functions that wait for a lock, with those that take it if nobody has it, what these return else; whether somebody has
+/// it, where it is not to be tried; and whether the calling thread has it.
 macro_rules! locks {
-    ($($name:ident $number:ident $try:ident $busy:ident ($($p:ident: $t:ty),*) $is_own:expr;)*) => {
+    ($($name:ident $number:ident $try:ident $busy:ident ($($p:ident: $t:ty),*)
+        $is_held:expr, $is_own:expr;)*) => {
         /// The real functions.
         static LOCKS: &[[&Target; 2]] = &[$(
             {
@@ -390,13 +408,21 @@ macro_rules! locks {
                 unsafe extern "C-unwind" fn $name(lock: *mut c_void, $($p: $t),*) -> c_int {
                     if is_recorded() $(&& $p.is_sound())* {
                         // SAFETY: the caller's lock.
-                        let result = unsafe { TRY.get(super::locks::absent)(lock) };
-                        return match result {
+                        match unsafe { $is_held(lock.cast()) } {
+                            None => {
+                                // SAFETY: as above.
+                                let result = unsafe { TRY.get(super::locks::absent)(lock) };
+                                return match result {
+                                    // SAFETY: as above.
+                                    $busy | libc::ENOSYS => unsafe { recorded(lock, $($p),*) },
+                                    // It has it, or is refused as by the function that waits.
+                                    _ => result,
+                                };
+                            }
                             // SAFETY: as above.
-                            $busy | libc::ENOSYS => unsafe { recorded(lock, $($p),*) },
-                            // It has it, or is refused as by the function that waits.
-                            _ => result,
-                        };
+                            Some(true) => return unsafe { recorded(lock, $($p),*) },
+                            Some(false) => {}
+                        }
                     }
                     // SAFETY: passes the caller's arguments to the function it called.
                     unsafe { NEXT.get(absent)(lock, $($p),*) }
@@ -491,23 +517,23 @@ const BUSY: c_int = libc::EBUSY;
 const THRD_BUSY: c_int = 1;
 
 locks! {
-    pthread_mutex_lock pthread_mutex_lock pthread_mutex_trylock BUSY () Mutex::is_own;
-    pthread_mutex_timedlock pthread_mutex_lock pthread_mutex_trylock BUSY (until: Until) Mutex::is_own;
+    pthread_mutex_lock pthread_mutex_lock pthread_mutex_trylock BUSY () Mutex::is_held, Mutex::is_own;
+    pthread_mutex_timedlock pthread_mutex_lock pthread_mutex_trylock BUSY (until: Until) Mutex::is_held, Mutex::is_own;
     pthread_mutex_clocklock pthread_mutex_lock pthread_mutex_trylock BUSY (clock: c_int, until: Until)
-        Mutex::is_own;
-    mtx_lock mtx_lock mtx_trylock THRD_BUSY () Mutex::is_own;
-    mtx_timedlock mtx_lock mtx_trylock THRD_BUSY (until: Until) Mutex::is_own;
-    pthread_rwlock_rdlock pthread_rwlock_rdlock pthread_rwlock_tryrdlock BUSY () is_never_own;
+        Mutex::is_held, Mutex::is_own;
+    mtx_lock mtx_lock mtx_trylock THRD_BUSY () Mutex::is_held, Mutex::is_own;
+    mtx_timedlock mtx_lock mtx_trylock THRD_BUSY (until: Until) Mutex::is_held, Mutex::is_own;
+    pthread_rwlock_rdlock pthread_rwlock_rdlock pthread_rwlock_tryrdlock BUSY () is_not_looked_at, is_never_own;
     pthread_rwlock_timedrdlock pthread_rwlock_rdlock pthread_rwlock_tryrdlock BUSY (until: Until)
-        is_never_own;
+        is_not_looked_at, is_never_own;
     pthread_rwlock_clockrdlock pthread_rwlock_rdlock pthread_rwlock_tryrdlock BUSY
-        (clock: c_int, until: Until) is_never_own;
-    pthread_rwlock_wrlock pthread_rwlock_wrlock pthread_rwlock_trywrlock BUSY () is_never_own;
+        (clock: c_int, until: Until) is_not_looked_at, is_never_own;
+    pthread_rwlock_wrlock pthread_rwlock_wrlock pthread_rwlock_trywrlock BUSY () is_not_looked_at, is_never_own;
     pthread_rwlock_timedwrlock pthread_rwlock_wrlock pthread_rwlock_trywrlock BUSY (until: Until)
-        is_never_own;
+        is_not_looked_at, is_never_own;
     pthread_rwlock_clockwrlock pthread_rwlock_wrlock pthread_rwlock_trywrlock BUSY
-        (clock: c_int, until: Until) is_never_own;
-    pthread_spin_lock pthread_spin_lock pthread_spin_trylock BUSY () is_never_own;
+        (clock: c_int, until: Until) is_not_looked_at, is_never_own;
+    pthread_spin_lock pthread_spin_lock pthread_spin_trylock BUSY () is_not_looked_at, is_never_own;
 }
 
 unlocks! {
@@ -515,6 +541,12 @@ unlocks! {
     mtx_unlock mtx_unlock;
     pthread_rwlock_unlock pthread_rwlock_unlock;
     pthread_spin_unlock pthread_spin_unlock;
+}
+
+/// These locks are tried.
+#[inline(always)]
+unsafe fn is_not_looked_at(_: *const c_void) -> Option<bool> {
+    None
 }
 
 /// Nobody takes these locks twice.
