@@ -556,7 +556,7 @@ fn victims<'f>(
                 pattern: pattern.map_or("", PatternId::id).to_owned(),
                 operation: operation(victim.call),
                 location: place(victim.call, places),
-                rank_set: rank_ranges(waits.into_iter()),
+                rank_set: rank_ranges(waits),
                 thread_set,
                 severity_s: seconds(amount),
             }
