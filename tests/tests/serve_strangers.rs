@@ -101,8 +101,8 @@ fn a_thousand_clients_and_nonsense_do_not_stop_it() {
     let (authority, token) = (served.authority().to_owned(), served.token().to_owned());
     let mut clients = Vec::new();
     let mut refused = 0;
-    // Some say nothing at all.
-    let silent: Vec<TcpStream> = (0..100)
+    // Some say nothing at all: the first of too many have to go.
+    let silent: Vec<TcpStream> = (0..300)
         .map(|_| TcpStream::connect(&authority).expect("a server"))
         .collect();
     for _ in 0..1000 {
@@ -116,6 +116,19 @@ fn a_thousand_clients_and_nonsense_do_not_stop_it() {
         }
     }
     assert_eq!((clients.len(), refused), (64, 936));
+    let is_closed = |mut client: &TcpStream| {
+        let limit = Some(Duration::from_millis(100));
+        client.set_read_timeout(limit).expect("a socket");
+        let read = client.read(&mut [0]);
+        read.map_or_else(
+            |e| e.kind() == ErrorKind::ConnectionReset,
+            |bytes| bytes == 0,
+        )
+    };
+    let are_closed = silent.iter().map(is_closed);
+    let closed = are_closed.take_while(|is_closed| *is_closed).count();
+    assert!((100..299).contains(&closed), "{closed}");
+    assert!(!is_closed(&silent[299]));
     // A page is told, too.
     let mut browser = Browser::start(&served.bench.dir);
     browser.visit(&served.address);

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::Server;
+use super::strangers::Shown;
 
 /// Bytes of a token.
 const TOKEN: usize = 16;
@@ -39,13 +40,19 @@ pub fn token() -> Result<String> {
 }
 
 /// Lets a request pass, or refuses it. Whoever does not know the token learns nothing.
-pub async fn check(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
+pub async fn check(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(connection): ConnectInfo<Shown>,
+    request: Request,
+    next: Next,
+) -> Response {
     let given = request.uri().path().split('/').nth(1).unwrap_or_default();
     let mut response = if !same(given, &server.token) {
         StatusCode::NOT_FOUND.into_response()
     } else if !is_from_here(request.headers(), server.has_port, &server.hosts) {
         StatusCode::FORBIDDEN.into_response()
     } else {
+        connection.show();
         server.touch();
         next.run(request).await
     };

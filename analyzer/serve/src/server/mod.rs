@@ -4,6 +4,7 @@ mod guard;
 mod page;
 mod socket;
 mod steering;
+mod strangers;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
 use crate::shares::Shares;
+use strangers::{Door, Shown};
 
 /// Clients at a time; further ones are refused.
 const CLIENTS: usize = 64;
@@ -161,14 +163,15 @@ async fn run(
         )
         .route("/{token}/{file}", get(page::file))
         .layer(middleware::from_fn_with_state(server.clone(), guard::check))
-        .with_state(server.clone());
+        .with_state(server.clone())
+        .into_make_service_with_connect_info::<Shown>();
     let end = end(server.clone(), options);
     match &options.socket {
         Some(path) => {
             let listener = unix(path)?;
             ready(&format!("{}, path /{}/", path.display(), server.token))?;
             tokio::select! {
-                served = axum::serve(listener, router) => served?,
+                served = axum::serve(Door::new(listener), router) => served?,
                 () = end => {}
             }
         }
@@ -182,7 +185,7 @@ async fn run(
             let port = listener.local_addr()?.port();
             ready(&format!("http://127.0.0.1:{port}/{}/", server.token))?;
             tokio::select! {
-                served = axum::serve(listener, router) => served?,
+                served = axum::serve(Door::new(listener), router) => served?,
                 () = end => {}
             }
         }
