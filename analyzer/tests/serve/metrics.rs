@@ -744,6 +744,25 @@ fn a_run_that_is_too_large_to_be_read_has_a_profile() {
     assert!((both - kept as f64 / 1e9).abs() < 1e-6, "{both}");
     assert!(waiting(most_rows) > 0.9 * both && both < waiting(rows));
     assert_eq!(most["unknown_waits"], 4);
+    // Of each kind of wait, those that the report names are kept, however short.
+    let report = share.report().unwrap();
+    let is_waiting = |name: &str| PatternId::from_id(name).is_some_and(PatternId::is_waiting);
+    let mut named = 0;
+    for found in report
+        .bottlenecks
+        .iter()
+        .filter(|found| is_waiting(&found.pattern))
+    {
+        let worst = found.worst_instance.as_ref().unwrap();
+        let kept = share.index_of(worst.rank as usize).waits.all();
+        let mut lost = kept.iter().map(|wait| wait.lost as f64 / 1e9);
+        assert!(
+            lost.any(|lost| (lost - worst.severity_s).abs() < 2e-9),
+            "{found:?}"
+        );
+        named += 1;
+    }
+    assert!(named > 2, "{named}");
     let messages = json!({"ask": "course", "metric": "messages", "width": 10});
     assert_eq!(of(&share, messages)["partly_counted"], 4);
     let some = json!({"ask": "course", "metric": "messages", "width": 10, "until_s": 0.1 * end_s});

@@ -36,7 +36,7 @@ export async function show() {
   canvas.dataset.rows = String(answer.rows.length);
   box.checked = state.alike !== "";
   document.getElementById("heat-note").textContent = answer.partly_counted === 0
-    ? "" : `Not all is counted of ${answer.partly_counted} threads: zoom in`;
+    ? "" : `Of ${answer.partly_counted} threads ${answer.unit === "s" ? "the longest waits alone are counted" : "not all is counted: zoom in"}`;
   draw();
 }
 

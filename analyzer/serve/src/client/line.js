@@ -70,6 +70,7 @@ function take(answer) {
   document.getElementById("line-note").textContent = [
     cut(answer.lanes.length, chosen, "chosen rows", "Keys Up and Down lead to the others."),
     cut(told, inSight, "waits, the longest", "Zoom in to see others."),
+    answer.lanes.some((lane) => lane.unknown_waits) ? "Other waits were shorter: they are not kept." : "",
     answer.lanes.some((lane) => lane.samples === null && curveOf(lane) === null) ? "There are too many samples to be shown one by one: zoom in." : "",
   ].filter((text) => text !== "").join(" ");
   draw();

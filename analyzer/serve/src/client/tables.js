@@ -205,6 +205,7 @@ export async function showCall() {
       `${duration(wait.lost_s)}${wait.late_rank === null ? "" : `, for ${who(wait.late_rank, wait.late_thread, wait.late_rank === call.rank)} to enter ${wait.late_call} at ${moment(wait.late_enter_s, wait.lost_s)}`}`,
     ]),
   ];
+  if (call.unknown_waits) rows.push(["Waits", "not known: it is none of the longest waits, which alone are kept"]);
   if (steps.length > 1) {
     const goesOn = steps.length === MOST ? ", and so on" : "";
     const isOf = (at, rank) => steps[at]?.rank === rank;

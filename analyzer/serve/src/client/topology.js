@@ -96,8 +96,8 @@ function draw() {
   svg.replaceChildren(...parts);
   svg.dataset.total = String(shown.total);
   svg.dataset.places = String(places.length);
-  const partly = unit === "s" ? "the longest waits alone are counted" : "too many calls are in sight to count that";
-  const doubt = shown.partly_counted === 0 ? "" : `. Of ${shown.partly_counted} locations ${partly}: zoom in`;
+  const partly = unit === "s" ? "the longest waits alone are counted" : "too many calls are in sight to count that: zoom in";
+  const doubt = shown.partly_counted === 0 ? "" : `. Of ${shown.partly_counted} locations ${partly}`;
   document.getElementById("topology-note").textContent =
     places.length === 0 ? "" : titleOf(places[Math.min(cursor, places.length - 1)], shape) + doubt;
   keep("topology", places.map((one) => ({

@@ -14,7 +14,7 @@ use laggard_engine::events::{
 use laggard_trace::calls::{self, Call, user::STEER};
 use laggard_trace::{Record, Signature, flags};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     CALLS, ChangeAt, Checkpoint, Index, KINDS, KeptWait, LocationIndex, LooksAt, LostBy, MarkAt,
@@ -217,6 +217,8 @@ struct Building {
     waits: Vec<KeptWait>,
     /// What waits lost, by signature of the call, ns.
     lost: Vec<i64>,
+    /// What the longest wait of each pattern lost, by signature of the call, ns.
+    worst: Vec<Vec<(u32, i64)>>,
     /// Kinds of time by signature.
     counted: Vec<u8>,
     /// Signatures that began the regions in which the thread is; none where no call begins any.
@@ -312,7 +314,7 @@ impl Sweep for Building {
             self.lost.resize(signature + 1, 0);
         }
         self.lost[signature] += wait.lost;
-        if wait.lost < self.least {
+        if !self.is_worst(wait) && wait.lost < self.least {
             return;
         }
         let late = wait.late;
@@ -351,6 +353,7 @@ impl Building {
             index,
             waits: Vec::new(),
             lost: Vec::new(),
+            worst: Vec::new(),
             counted: Vec::new(),
             nest: None,
             regions: FxHashMap::default(),
@@ -616,14 +619,53 @@ impl Building {
         index
     }
 
-    /// Keeps the longest waits; of equal ones the first.
+    /// Whether no wait of its pattern in a call of its signature was longer so far.
+    fn is_worst(&mut self, wait: &ShortWait) -> bool {
+        let (signature, pattern) = (wait.signature as usize, wait.pattern as u32);
+        if self.worst.len() <= signature {
+            self.worst.resize(signature + 1, Vec::new());
+        }
+        let of_call = &mut self.worst[signature];
+        match of_call.iter_mut().find(|(other, _)| *other == pattern) {
+            Some((_, worst)) => {
+                let is_worst = *worst <= wait.lost;
+                *worst = wait.lost.max(*worst);
+                is_worst
+            }
+            None => {
+                of_call.push((pattern, wait.lost));
+                true
+            }
+        }
+    }
+
+    /// Keeps the longest waits; of equal ones the first. The longest of a pattern in calls of a signature are among
+    /// these, as many as half of all: reports name them, and waits of other patterns may all be longer.
     fn keep_longest(&mut self) {
         let (waits, most) = (&mut self.waits, self.most);
-        if waits.len() > most {
-            let (_, next, _) = waits.select_nth_unstable_by_key(most, |wait| (-wait.lost, *wait));
-            self.least = next.lost;
-            waits.truncate(most);
+        if waits.len() <= most {
+            return;
         }
+        waits.sort_unstable_by_key(|wait| (-wait.lost, *wait));
+        let mut seen = FxHashSet::default();
+        let is_worst = waits
+            .iter()
+            .map(|wait| seen.len() < most / 2 && seen.insert((wait.pattern, wait.signature)));
+        let mut is_worst = is_worst.collect::<Vec<_>>().into_iter();
+        let mut left = most - seen.len();
+        let mut least = None;
+        waits.retain(|wait| {
+            if is_worst.next() == Some(true) {
+                return true;
+            }
+            if left == 0 {
+                least.get_or_insert(wait.lost);
+                return false;
+            }
+            left -= 1;
+            true
+        });
+        self.least = least.unwrap_or(self.least);
     }
 }
 

@@ -109,7 +109,8 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
     let index = share.index_of(at);
     let waits = index.waits((call.enter, call.leave));
     let waits = waits.filter(|wait| wait.enter == call.enter);
-    let waits = waits.map(|wait| waited(share, wait));
+    let waits: Vec<_> = waits.map(|wait| waited(share, wait)).collect();
+    let unknown_waits = waits.is_empty() && !index.has_all_waits();
     let peer = |peer: i32| (peer >= 0).then_some(peer);
     let group = events
         .groups
@@ -143,7 +144,8 @@ fn told(share: &Share, at: usize, call: &Operation) -> Value {
         "communicator": group.map(|group| short(&group.label)),
         "root_rank": call.root,
         "parallel_region": region,
-        "waits": waits.collect::<Vec<_>>(),
+        "waits": waits,
+        "unknown_waits": unknown_waits,
     })
 }
 

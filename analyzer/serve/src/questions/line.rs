@@ -51,6 +51,8 @@ pub struct Lane {
     /// The longest ones.
     waits: Vec<Waited>,
     waits_in_sight: usize,
+    /// Whether others are not kept.
+    unknown_waits: bool,
     /// When, and where the thread was then. None if there are too many.
     samples: Option<Vec<(i64, String)>>,
 }
@@ -93,7 +95,7 @@ impl Line {
     ) -> Result<Lane, Stopped> {
         let index = share.index_of(at);
         let mut waits: Vec<&KeptWait> = index.waits(stretch).collect();
-        let waits_in_sight = waits.len();
+        let (waits_in_sight, unknown_waits) = (waits.len(), !index.has_all_waits());
         waits.sort_unstable_by_key(|wait| (-wait.lost, wait.since));
         waits.truncate(WAITS / locations);
         let waits = waits.into_iter().map(|wait| Waited {
@@ -130,6 +132,7 @@ impl Line {
                     parts: Vec::new(),
                     waits,
                     waits_in_sight,
+                    unknown_waits,
                     samples: samples(share, at, (stretch, SAMPLES / locations), stop)?,
                 });
             }
@@ -140,6 +143,7 @@ impl Line {
             parts: times(share, at, &borders(stretch, width), locations, stop)?,
             waits,
             waits_in_sight,
+            unknown_waits,
             samples: Some(Vec::new()),
         })
     }
@@ -253,6 +257,7 @@ impl Asked for Line {
                 "parts": parts,
                 "waits": waits,
                 "waits_in_sight": lane.waits_in_sight,
+                "unknown_waits": lane.unknown_waits,
                 "samples": samples,
             }))
         });
