@@ -10,7 +10,7 @@ use laggard_engine::{Analysis, AnalyzeOptions};
 use laggard_export::{self as export, StackFormat, TableFormat};
 use laggard_files::printable;
 use laggard_report::units::plural;
-use laggard_report::{AnomalySeverity, Report, words};
+use laggard_report::{AnomalySeverity, Report, seconds, words};
 
 use super::{reports, screen, traces};
 use crate::cli::{Export, ExportFormat};
@@ -181,6 +181,10 @@ fn read(path: &Path, events: &Events) -> Result<Report> {
     Ok(report)
 }
 
+/// A trace that ends later than its report by this factor and this time has gone on: clocks may be corrected anew.
+const LATER: f64 = 1.002;
+const MOMENT_S: f64 = 0.001;
+
 /// Refuses a report that is not about this trace.
 pub fn check(path: &Path, report: &Report, events: &Events) -> Result<()> {
     let run = &report.run;
@@ -195,6 +199,15 @@ pub fn check(path: &Path, report: &Report, events: &Events) -> Result<()> {
             path.display(),
             run.program,
             plural(run.ranks.into(), "rank")
+        );
+    }
+    // It may have been made while the program still ran: files have their size in advance.
+    let end_s = seconds(events.end_ns());
+    if end_s > LATER * run.wall_time_s + MOMENT_S {
+        let path = path.display();
+        bail!(
+            "{path}: this report is about the first {:.3} s of {end_s:.3} s: analyze the trace again",
+            run.wall_time_s
         );
     }
     Ok(())
