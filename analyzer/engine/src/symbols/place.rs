@@ -51,6 +51,9 @@ const RUNTIMES: &[&str] = &[
 const SYSTEM: &[&str] = &[
     "libc.so",
     "libc-",
+    "libm.so",
+    "libm-",
+    "libmvec",
     "libpthread",
     "ld-linux",
     "ld-",
