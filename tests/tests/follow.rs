@@ -385,14 +385,26 @@ fn hang_is_told(test: &str, options: &[&str], (scene, begins, (name, place)): Ha
     assert!(has_one(&last), "{last}");
 }
 
+/// Who ends all ranks when one has ended: the launcher, or with MPICH the process by which it has started them.
+fn keeper(launcher: i32) -> i32 {
+    let read = |what: String| fs::read_to_string(what).unwrap_or_default();
+    let children = read(format!("/proc/{launcher}/task/{launcher}/children"));
+    // Names are cut there.
+    let is_proxy = |child: &&str| read(format!("/proc/{child}/comm")).starts_with("hydra_pmi_prox");
+    let proxy = children.split_whitespace().find(is_proxy);
+    proxy
+        .and_then(|proxy| proxy.parse().ok())
+        .unwrap_or(launcher)
+}
+
 #[test]
 fn a_rank_that_is_killed_is_told_and_what_it_left_can_be_served() {
     let mut running = Running::new("follow-killed", "dies");
     let (served, mut client) = running.follow(&[]);
     until(&mut client, |news| news["runs"] == true);
     // The launcher would end all others at once.
-    let launcher = running.program.id() as i32;
-    // SAFETY: sends a signal to a child that has not been waited for.
+    let launcher = keeper(running.program.id() as i32);
+    // SAFETY: sends a signal to a child that has not been waited for, or to a child of its.
     unsafe { libc::kill(launcher, libc::SIGSTOP) };
     running.tell();
     let is_told = |news: &Value| {
