@@ -298,7 +298,8 @@ fn locks_are_waited_for_in_turns() {
     assert_eq!(unexplained(&report), 2);
 }
 
-/// Who gives a lock back may tell so when another one has it already: the last one during a wait is charged all the same.
+/// Who gives a lock back may tell so when another one has it already: the last one during a wait is charged all the
+/// same.
 #[test]
 fn locks_may_be_given_back_before_it_is_told() {
     let mut all = threads(3);

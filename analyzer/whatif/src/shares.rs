@@ -175,9 +175,10 @@ impl Shares {
         (self.0[share].mended, self.0[share].most) = (mended, most);
     }
 
-    /// Adds up the run. Members are compared with the others, if these have any such computation. If there are no others,
-    /// they are compared with each other; but with nobody if there is only one (of the rank, where threads of a rank are
-    /// compared), or threads come one after the other. Gives the name of a place in which less than two ranks compute.
+    /// Adds up the run. Members are compared with the others, if these have any such computation. If there are no
+    /// others, they are compared with each other; but with nobody if there is only one (of the rank, where threads of
+    /// a rank are compared), or threads come one after the other. Gives the name of a place in which less than two
+    /// ranks compute.
     pub fn learn(&mut self, events: &Events) -> Option<&str> {
         if self.0.is_empty() {
             return None;
@@ -570,8 +571,8 @@ impl LongCall {
     }
 
     /// All that these calls take on a rank, or the part of it, becomes the mean of the other ranks that have
-    /// any; if none has, it goes; if there are no others, it becomes the mean of all, and if that is one rank, 0. Or so on
-    /// a thread, with the threads of its rank that have any. It never becomes more.
+    /// any; if none has, it goes; if there are no others, it becomes the mean of all, and if that is one rank, 0. Or so
+    /// on a thread, with the threads of its rank that have any. It never becomes more.
     pub fn learn(&mut self, events: &Events, rests: &Rests) {
         let numbers = |location: usize| {
             let rank = events.place(location).rank as usize;

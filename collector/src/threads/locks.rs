@@ -387,8 +387,8 @@ unsafe extern "C-unwind" fn absent(_: *mut c_void) -> c_int {
     libc::ENOSYS
 }
 
-/// Functions that wait for a lock, with those that take it if nobody has it, what these return else; whether somebody has
-/// it, where it is not to be tried; and whether the calling thread has it.
+/// Functions that wait for a lock, with those that take it if nobody has it, what these return else; whether somebody
+/// has it, where it is not to be tried; and whether the calling thread has it.
 macro_rules! locks {
     ($($name:ident $number:ident $try:ident $busy:ident ($($p:ident: $t:ty),*)
         $is_held:expr, $is_own:expr;)*) => {
@@ -607,7 +607,8 @@ pub unsafe fn unset(
     if !are_looked_at() {
         return unset();
     }
-    // SAFETY: as the caller states. A nest lock's second word says how often its thread holds it, which alone changes it.
+    // SAFETY: as the caller states. A nest lock's second word says how often its thread holds it, and that one alone
+    // changes it.
     let (key, is_last) = unsafe {
         let lock = place_of(lock, is_address);
         let is_last = || (*lock.cast::<AtomicI32>().add(1)).load(Ordering::Relaxed) == 1;
