@@ -37,7 +37,7 @@ pub fn settle(browser: &mut Browser) {
     settle_within(PATIENCE, browser);
 }
 
-/// The same, where all messages of a large trace are read first, for its critical path.
+/// The same, where all messages of a large trace are read first, for its critical path and for arrows.
 #[track_caller]
 fn settle_within(limit: Duration, browser: &mut Browser) {
     let begun = Instant::now();
@@ -89,6 +89,8 @@ struct Tour {
     server: Child,
     browser: Browser,
     longest: Duration,
+    /// How long views may take.
+    limit: Duration,
 }
 
 impl Drop for Tour {
@@ -105,7 +107,7 @@ impl Tour {
     fn act(&mut self, script: &str) -> Value {
         let begun = Instant::now();
         let value = self.browser.value(&format!("(() => {{ {script} }})()"));
-        settle(&mut self.browser);
+        settle_within(self.limit, &mut self.browser);
         self.longest = self.longest.max(begun.elapsed());
         value
     }
@@ -262,6 +264,7 @@ pub fn tour(bench: &Bench, trace: &Path, report: &Path, name: &str) -> Seen {
         server,
         browser: Browser::start(&bench.dir),
         longest: Duration::ZERO,
+        limit: bench.limit.max(PATIENCE),
     };
     let begun = Instant::now();
     tour.browser.visit(&address);
@@ -275,7 +278,7 @@ pub fn tour(bench: &Bench, trace: &Path, report: &Path, name: &str) -> Seen {
         std::thread::sleep(Duration::from_millis(20));
     }
     let first = begun.elapsed();
-    settle_within(bench.limit, &mut tour.browser);
+    settle_within(tour.limit, &mut tour.browser);
     let mut totals = Vec::new();
     tour.choose_each("metric", |tour, name| {
         let total = number(
