@@ -90,8 +90,8 @@ pub fn of_location(location: &Location) -> Vec<Anomaly> {
         (
             "samples_nowhere",
             AnomalySeverity::Info,
-            "samples were in code that belongs to no file, such as programs make while they run: its \
-                functions are not told",
+            "samples were in code that belongs to no file, such as programs make while they run, or to a library \
+                that was unloaded: its functions are not told",
         ),
         (
             "waits_left_out",
