@@ -4,7 +4,8 @@
 //! tries to take it, which costs what taking it costs. If another thread has it, the wait becomes a
 //! record, and the lock is noted as *awaited* while it lasts. Who gives back a lock that is awaited
 //! gets a record, too. To look at the lock first would not do: threads that come at the same time
-//! would all see it free.
+//! would all see it free. Robust mutexes alone are looked at: to try one that cannot be recovered
+//! changes it. Of these, a wait of who comes at the same time may have no record.
 //!
 //! *Constraints.* Allocators have locks: nothing here takes memory where such a lock may be held.
 
