@@ -744,6 +744,11 @@ fn a_run_that_is_too_large_to_be_read_has_a_profile() {
     assert!((both - kept as f64 / 1e9).abs() < 1e-6, "{both}");
     assert!(waiting(most_rows) > 0.9 * both && both < waiting(rows));
     assert_eq!(most["unknown_waits"], 4);
+    let line = of(
+        &share,
+        json!({"ask": "line", "first": 0, "last": 0, "width": 10}),
+    );
+    assert_eq!(line["lanes"][0]["unknown_waits"], true);
     // Of each kind of wait, those that the report names are kept, however short.
     let report = share.report().unwrap();
     let is_waiting = |name: &str| PatternId::from_id(name).is_some_and(PatternId::is_waiting);

@@ -259,6 +259,20 @@ mod tests {
     }
 
     #[test]
+    fn functions_of_mathematics_are_of_who_calls_them() {
+        let path = [
+            line(
+                "log_inline",
+                "/src/e_pow.c",
+                95,
+                "/lib/x86_64-linux-gnu/libm.so.6",
+            ),
+            line("late", "/src/lm.c", 7, "/home/u/app"),
+        ];
+        assert_eq!(location(&path), Some(1));
+    }
+
+    #[test]
     fn place_is_the_programs_own_line() {
         let path = [
             line("mpi_send_+0x12", "", 0, "/usr/lib/libmpi_mpifh.so.40"),
