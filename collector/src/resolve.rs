@@ -261,6 +261,7 @@ pub fn own_function(name: &CStr) -> *mut c_void {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
     static REAL: Slot<unsafe extern "C-unwind" fn(*mut c_void) -> c_int> = Slot::new("dlclose\0");
+    crate::stream::before_unload(laggard_callpath::call_site!());
     // SAFETY: passed on.
     laggard_callpath::unloading(|| unsafe { REAL.get()(handle) })
 }

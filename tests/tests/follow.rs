@@ -417,7 +417,12 @@ fn a_rank_that_is_killed_is_told_and_what_it_left_can_be_served() {
     let news = news.unwrap_or_else(|told| std::panic::resume_unwind(told));
     assert_eq!(news["runs"], true, "{news}");
     assert!(!running.program.wait().expect("a child").success());
-    until(&mut client, |news| news["runs"] == false);
+    let last = until(&mut client, |news| news["runs"] == false);
+    let text = last["text"].as_str().expect("a text");
+    assert!(
+        text.ends_with(": ranks 0-2; rank 1 was the first."),
+        "{text}"
+    );
     let followed = answers(&mut client);
     drop(served);
     // As a page that comes later finds it.

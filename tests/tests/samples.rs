@@ -248,6 +248,34 @@ fn functions_of_cpp_are_named() {
     assert!(inside.contains(&run.functions()["Solver<double>::relax"].1));
 }
 
+/// Samples in a library are unwound before it is unloaded.
+#[test]
+fn functions_of_a_library_that_is_unloaded_are_named() {
+    for way in WAYS {
+        until_right(&format!("an unloaded library by {way}"), |_| {
+            let bench = Bench::sharing(&format!("samples-unloaded-{way}"));
+            let program = bench.compile("processor/unloaded.c", &[], &[]);
+            let library = bench.library("processor/unloaded_library.c");
+            let (said, trace) = traced(
+                &bench,
+                way,
+                &[program.as_os_str(), library.as_os_str()],
+                true,
+            );
+            let run = Run {
+                said: serde_json::from_str(&said).expect("what the program says"),
+                report: serde_json::from_str(&bench.analyze_agreed(&trace)).expect("JSON"),
+            };
+            assert_eq!(count(&run.report.to_string(), "samples_nowhere"), 0);
+            let truth = run.said["compute"].as_f64().expect("a number") / ROUNDS;
+            let (found, line) = run.functions().get("compute").copied().unwrap_or_default();
+            check((found - truth).abs() < 0.1 * truth, &(found, truth))?;
+            let inside = lines("unloaded_library.c", "double compute(", "}");
+            check(inside.contains(&line), &line)
+        });
+    }
+}
+
 /// Time of the interpreter is that of the Python function that it executes.
 #[test]
 fn functions_of_python_are_named() {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+mod endings;
 mod family;
 pub mod filters;
 pub mod installed;
@@ -19,6 +20,7 @@ pub mod signals;
 mod tree;
 pub mod waiting;
 
+pub use endings::Endings;
 pub use family::Family;
 pub use filters::Filter;
 pub use liveness::is_gone;

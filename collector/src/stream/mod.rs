@@ -45,6 +45,7 @@ use polling::{POLLING_GAP, POLLING_LONGEST, Polling};
 use regions::Regions;
 pub use regions::{Frame, LONGEST_NAME, Moment, Variable};
 use samples::Samples;
+pub use samples::before_unload;
 use so_far::SoFar;
 use steered::Steered;
 use stretches::Stretches;

@@ -1,11 +1,14 @@
 //! Samples of stretches of computation: unwound at the end of the stretch, and written with the
 //! call that ends it.
 
+use laggard_callpath::CallSite;
 use laggard_trace::{Extension, MOMENT, Record};
 
 use super::Stream;
+use crate::call::{Call, guarded, uncancelled};
 use crate::log;
 use crate::sampling::{News, Sampler, Wanted};
+use crate::thread;
 use crate::threads::{self, Kept};
 
 /// The samples of a location.
@@ -63,6 +66,26 @@ fn records(samples: &mut Taken, enter: u64, to: &mut Vec<Record>) {
         let before = u32::try_from(before).unwrap_or(u32::MAX);
         to.push(Record::extension(Extension::SampledAt, path, before));
     }
+}
+
+/// A library may be unloaded by the calling thread: its samples so far are unwound while they can be.
+pub fn before_unload(site: CallSite) {
+    if !thread::is_recording() || thread::own_number().is_none() {
+        return;
+    }
+    let unwind = || {
+        let Some(mut call) = Call::begin(site, 0) else {
+            return;
+        };
+        if call.claim() {
+            let stream = call.stream();
+            if stream.samples.is_some() {
+                stream.take_samples(stream.stretches.left());
+            }
+        }
+        call.finish();
+    };
+    uncancelled(|| guarded(unwind));
 }
 
 impl Stream {

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use laggard_comm::{self as comm, Job, signals};
-use laggard_engine::events::Events;
+use laggard_comm::{self as comm, Endings, Job, signals};
+use laggard_engine::events::{Events, Place};
 use laggard_overlay::{LinkJob, Linked, Lost};
 use laggard_report::Report;
 use laggard_report::units::plural;
@@ -82,12 +82,25 @@ enum Step {
     Last,
 }
 
+/// Ranks that did not end by themselves, and when and where each was seen to end.
+type Dead = BTreeMap<u32, Option<(Duration, String)>>;
+
+/// By how much clocks of hosts may differ. What starts a program keeps them within some ms.
+const CLOCKS: Duration = Duration::from_millis(20);
+
+/// What an agent sees of its ranks while they run.
+#[derive(Default)]
+struct Watched {
+    looks: Looks,
+    endings: Endings,
+}
+
 /// What an agent knows of its locations.
 #[derive(Default, Serialize, Deserialize)]
 struct Known {
     seen: Seen,
     /// Ranks whose process is gone, and whose file was not closed.
-    dead: Vec<u32>,
+    dead: Dead,
     /// Locations that are still written.
     running: u64,
     /// By rank, the number of the user's wish that it follows, if there is one.
@@ -138,12 +151,12 @@ impl Follow {
 
     fn go_on(&mut self, job: &dyn Job, shares: &Shares) -> Result<()> {
         let mut pace = Pace::default();
-        let mut looks = Looks::default();
+        let mut watched = Watched::default();
         let mut hangs = hangs(&shares.newest().1);
         let mut lost = None;
         let mut wanted = Wanted::default();
         // Ranks whose process was gone before the newest share was opened: it has all they wrote.
-        let mut gone = Vec::new();
+        let mut gone = Dead::new();
         let mut analyzed_s = seconds(shares.newest().1.events());
         loop {
             // The others wait for the head.
@@ -151,14 +164,14 @@ impl Follow {
                 std::thread::sleep(LOOK);
             }
             let (number, share) = shares.newest();
-            let known = known(&share, &mut looks);
+            let known = known(&share, &mut watched);
             let all = job.all_gather(postcard::to_stdvec(&known)?);
             let mut sum = Known::default();
             for (agent, one) in all.iter().enumerate() {
                 sum.add(comm::unpacked(agent, one)?);
             }
             let step = match job.agent() {
-                0 if sum.dead != gone && sum.running > 0 => Step::Open,
+                0 if !sum.dead.keys().eq(gone.keys()) && sum.running > 0 => Step::Open,
                 0 => self.next(&sum, &share, &mut pace),
                 _ => Step::Wait,
             };
@@ -199,7 +212,7 @@ impl Follow {
                 continue;
             }
             if step == Step::Last {
-                return self.end(job, shares);
+                return self.end(job, shares, &mut watched);
             }
             let begun = worked();
             gone = sum.dead;
@@ -265,14 +278,15 @@ impl Follow {
     }
 
     /// The last share. Collective.
-    fn end(&self, job: &dyn Job, shares: &Shares) -> Result<()> {
+    fn end(&self, job: &dyn Job, shares: &Shares, watched: &mut Watched) -> Result<()> {
         signals::take_lost();
         let events = Events::open_share(job, &self.trace)?;
         let report = (self.analyze)(job, &self.trace, Extent::Whole)?;
         let share = Share::new(job, events, report, (&self.trace, self.limits))?;
         let own = (0..share.events().locations()).map(|at| share.events().place(at));
         let open = own.filter(|place| !place.is_complete);
-        let open = comm::union(job, open.map(|place| place.rank).collect())?;
+        let open = open.map(|place| (place.rank, watched.ended(&place)));
+        let open = comm::union(job, open.collect())?.into_iter().collect();
         add(job, shares, share);
         let (number, share) = shares.newest();
         if job.agent() == 0 {
@@ -321,9 +335,9 @@ fn hangs(share: &Share) -> Vec<String> {
 }
 
 /// What this agent knows of its own locations.
-fn known(share: &Share, looks: &mut Looks) -> Known {
+fn known(share: &Share, watched: &mut Watched) -> Known {
     let mut known = Known {
-        seen: looks.look(share),
+        seen: watched.looks.look(share),
         ..Known::default()
     };
     let here = comm::host();
@@ -337,13 +351,23 @@ fn known(share: &Share, looks: &mut Looks) -> Known {
             continue;
         }
         if place.host == here && comm::is_gone(place.pid) {
-            known.dead.push(place.rank);
-        } else {
-            known.running += 1;
+            known.dead.insert(place.rank, watched.ended(&place));
+            continue;
+        }
+        known.running += 1;
+        if place.host == here {
+            watched.endings.watch(place.pid);
         }
     }
-    known.dead.dedup();
     known
+}
+
+impl Watched {
+    /// When and where a process was seen to end.
+    fn ended(&self, place: &Place) -> Option<(Duration, String)> {
+        let ended = self.endings.ended(place.pid)?;
+        Some((ended, place.host.to_owned()))
+    }
 }
 
 impl Known {
@@ -355,23 +379,44 @@ impl Known {
     }
 
     /// How the program goes on.
-    fn text(&self, step: Step, gone: &[u32]) -> String {
+    fn text(&self, step: Step, gone: &Dead) -> String {
         let running = plural(self.running, "thread");
         match step {
             Step::Last => "The program has ended: the last analysis is under way.".to_owned(),
-            _ if gone == self.dead => format!("The program runs: {running}.{}", killed(gone)),
+            _ if gone.keys().eq(self.dead.keys()) => {
+                format!("The program runs: {running}.{}", killed(&self.dead))
+            }
             _ => format!("The program runs: {running}."),
         }
     }
 }
 
 /// Says which ranks did not end by themselves.
-fn killed(ranks: &[u32]) -> String {
-    if ranks.is_empty() {
+fn killed(dead: &Dead) -> String {
+    if dead.is_empty() {
         return String::new();
     }
-    let ranks = laggard_report::list_of_ranks(ranks.iter().copied(), now::ROWS);
-    format!(" Killed, or ended before its recording did: {ranks}.")
+    let ranks = laggard_report::list_of_ranks(dead.keys().copied(), now::ROWS);
+    let first = first(dead).map(|rank| format!("; rank {rank} was the first"));
+    let first = first.unwrap_or_default();
+    format!(" Killed, or ended before its recording did: {ranks}{first}.")
+}
+
+/// Who ended before all others: these are ended by what started the program, as a rule.
+fn first(dead: &Dead) -> Option<u32> {
+    let all: Option<Vec<_>> = dead
+        .iter()
+        .map(|(rank, ended)| Some((ended.as_ref()?, rank)))
+        .collect();
+    let all = all?;
+    let ((ended, host), rank) = all.iter().min()?;
+    let is_later = |(other, at): &(Duration, String)| match at == host {
+        true => other > ended,
+        false => *other > *ended + CLOCKS,
+    };
+    let others = all.iter().filter(|(_, other)| other != rank);
+    let mut others = others.map(|(other, _)| is_later(other)).peekable();
+    (others.peek().is_some() && others.all(|is_later| is_later)).then_some(**rank)
 }
 
 /// The longest of what all agents took: none of them uses more than its part of a core. Collective.
@@ -405,6 +450,25 @@ mod tests {
     use laggard_overlay::link;
 
     use super::*;
+
+    #[test]
+    fn who_ended_first_is_told_if_that_is_known() {
+        let told = |all: &[(u64, &str)]| {
+            let ended =
+                |&(ms, host): &(u64, &str)| Some((Duration::from_millis(ms), host.to_owned()));
+            first(&(0..).zip(all.iter().map(ended)).collect())
+        };
+        assert_eq!(told(&[(9, "a"), (7, "a"), (9, "a")]), Some(1));
+        // At the same time; of one alone there is nothing to say.
+        assert_eq!(told(&[(9, "a"), (7, "a"), (7, "a")]), None);
+        assert_eq!(told(&[(9, "a")]), None);
+        // Clocks of two hosts.
+        assert_eq!(told(&[(9, "a"), (7, "b")]), None);
+        assert_eq!(told(&[(90, "a"), (7, "b")]), Some(1));
+        let mut dead = Dead::from([(0, Some((Duration::ZERO, "a".to_owned())))]);
+        dead.insert(1, None);
+        assert_eq!(first(&dead), None);
+    }
 
     /// The head may have the least to do.
     #[test]

@@ -36,6 +36,22 @@ struct Request {
     question: Question,
 }
 
+impl Request {
+    fn read(text: &str) -> Result<Request> {
+        let told: Value = serde_json::from_str(text)?;
+        let request = Request::deserialize(&told)?;
+        // Serde has no such check beside a field that is flattened.
+        let known = serde_json::to_value(&request.question)?;
+        let fields = told.as_object().into_iter().flatten();
+        for (field, _) in fields.filter(|(field, _)| *field != "id") {
+            if known.get(field).is_none() {
+                bail!("unknown field `{field}`");
+            }
+        }
+        Ok(request)
+    }
+}
+
 /// Begins a conversation, unless there are too many. Scripts of a page are not told why a conversation is refused:
 /// they ask again without one, and get the same answer.
 pub async fn upgrade(
@@ -136,7 +152,7 @@ async fn take(
     running: &mut Running,
     answers: &mpsc::Sender<String>,
 ) {
-    let request: Request = match serde_json::from_str(text) {
+    let request = match Request::read(text) {
         Ok(request) => request,
         Err(error) => {
             let id = serde_json::from_str::<Value>(text).ok();
@@ -175,4 +191,36 @@ async fn ask(server: Arc<Server>, question: Question) -> Result<Value> {
     let made = tokio::task::spawn_blocking(move || answer(&share, &question, reply));
     made.await
         .unwrap_or_else(|_| bail!("laggard failed to answer this question"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else a page of another version has answers to other questions than it asked.
+    #[test]
+    fn fields_that_no_question_has_are_refused() {
+        let read = |text| Request::read(text).map(|request| request.question.name());
+        let right = r#"{"id": 7, "ask": "line", "width": 9, "from_s": 0.25, "last": null}"#;
+        assert_eq!(read(right).unwrap(), "line");
+        for (wrong, why) in [
+            (
+                r#"{"id": 7, "ask": "line", "width": 9, "form_s": 0}"#,
+                "unknown field `form_s`",
+            ),
+            (
+                r#"{"id": 7, "ask": "overview", "width": 9}"#,
+                "unknown field `width`",
+            ),
+            (
+                r#"{"id": 7, "ask": "lines", "width": 9}"#,
+                "unknown variant `lines`",
+            ),
+            (r#"{"ask": "overview"}"#, "missing field `id`"),
+            ("[7]", "invalid type"),
+        ] {
+            let told = read(wrong).unwrap_err().to_string();
+            assert!(told.contains(why), "{wrong}: {told}");
+        }
+    }
 }
