@@ -181,15 +181,16 @@ pub fn clock_colour(clock: u32) -> i32 {
     (id.id() >> 33) as i32
 }
 
-/// Processors that this thread may run on, ascending; empty if the system does not say.
-fn affinity() -> Vec<usize> {
+/// Processors that a thread of this process may run on, 0 = the calling one, ascending; empty if the system does not
+/// say.
+fn affinity(thread: u32) -> Vec<usize> {
     // Larger than `cpu_set_t`.
     let mut mask = [0u64; 256];
     // SAFETY: the system writes at most the given number of bytes.
     let written = unsafe {
         libc::syscall(
             libc::SYS_sched_getaffinity,
-            0,
+            thread,
             size_of_val(&mask),
             mask.as_mut_ptr(),
         )
@@ -199,6 +200,11 @@ fn affinity() -> Vec<usize> {
     }
     let is_set = |&number: &usize| mask[number / 64] >> (number % 64) & 1 != 0;
     (0..64 * mask.len()).filter(is_set).collect()
+}
+
+/// The same, as the system lists them.
+pub fn processors_of(thread: u32) -> String {
+    ranges(&affinity(thread))
 }
 
 /// Formats ascending numbers as the system does: `0-3,8`.
@@ -240,12 +246,10 @@ pub fn properties(options: &Options, rank: i32) -> Vec<(&'static str, Vec<u8>)> 
             options.callpath_depth.to_string().into_bytes(),
         ),
     ]);
-    let affinity = affinity();
     let quota = std::thread::available_parallelism().map_or(0, usize::from);
-    if (1..affinity.len()).contains(&quota) {
+    if (1..affinity(0).len()).contains(&quota) {
         properties.push(("processor_quota", quota.to_string().into_bytes()));
     }
-    properties.push(("affinity", ranges(&affinity).into_bytes()));
     properties
         .extend(Some(("mpi_device", mpi_device().into_bytes())).filter(|told| !told.1.is_empty()));
     properties.extend(settings().map(|setting| ("setting", setting)));
@@ -260,12 +264,16 @@ mod tests {
     fn processors_are_listed_as_the_system_does() {
         assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
         assert_eq!(ranges(&[]), "");
-        let own = affinity();
+        let own = affinity(0);
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let allowed = status
             .lines()
             .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         assert_eq!(ranges(&own), allowed.unwrap().trim());
+        // SAFETY: it takes no arguments.
+        let thread = unsafe { libc::gettid() }.cast_unsigned();
+        assert_eq!(processors_of(thread), ranges(&own));
+        assert_eq!(processors_of(u32::MAX >> 1), "");
     }
 
     #[test]

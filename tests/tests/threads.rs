@@ -12,7 +12,7 @@ use laggard_tests::recorded::{check, mark, near};
 use laggard_tests::report::Report;
 use laggard_tests::round_trip;
 use laggard_tests::threads::{self, DELAY, FLAGS, ROUNDS, Run};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A rank that waits for a rank whose threads wait for one of them: one chain.
 #[test]
@@ -153,6 +153,13 @@ fn other_locks_are_charged_to_their_holders() {
     until_right("locks", |_| check_run(&Run::of("locks.c", 1, "2")));
     until_right("locks by clang", |_| {
         check_run(&Run::by_clang("locks.c", 1, "2"))
+    });
+    // The program seems to have an allocator of its own then.
+    until_right("locks at fixed places", |_| {
+        let bench = Bench::sharing("threads-locks-fixed");
+        let fixed = [FLAGS, &["-no-pie", "-fno-pie"]].concat();
+        let program = bench.compile("threads/locks.c", &fixed, &[]);
+        check_run(&Run::recorded(&bench, &program, 1, "2"))
     });
 }
 
@@ -409,6 +416,51 @@ fn tasks_are_charged_to_those_who_execute_them() {
     });
 }
 
+/// A loop of tasks, a task without `if` and a taskwait with `depend` wait within calls of their own.
+#[test]
+fn waits_for_tasks_in_other_calls_are_seen() {
+    let source = "threads/task_waits.c";
+    let check_run = |run: &Run, lines: &[(&str, u32)]| {
+        run.loses("wait_for_tasks", 3.0 * ROUNDS * 0.020)?;
+        let found = run.report["bottlenecks"].as_array().into_iter().flatten();
+        let found = found.filter(|found| found["pattern"] == "wait_for_tasks");
+        let found: Vec<&Value> = found.collect();
+        check(found.len() == lines.len(), &found)?;
+        for (operation, line) in lines {
+            let is_it = |found: &&&Value| {
+                // GCC gives a taskwait the line before it.
+                let lines = [json!(line - 1), json!(line)];
+                found["operation"] == *operation && lines.contains(&found["location"]["line"])
+            };
+            let it = found
+                .iter()
+                .find(is_it)
+                .ok_or_else(|| format!("{line}: {found:?}"))?;
+            let severity = it["severity_s"].as_f64().unwrap_or(0.0);
+            check(near(severity, ROUNDS * 0.020, 0.1 * ROUNDS * 0.020), it)?;
+            let cause = &it["causes"][0];
+            check(
+                cause["thread"] == 1 && cause["operation"] == "omp_task_end",
+                it,
+            )?;
+        }
+        Ok(())
+    };
+    let lines = |of: [&str; 3]| of.map(|name| mark(source, name));
+    let [in_loop, task, taskwait] = lines(["loop", "task", "taskwait"]);
+    let expected = [
+        ("omp_taskgroup_end", in_loop),
+        ("omp_taskwait", task),
+        ("omp_taskwait", taskwait),
+    ];
+    until_right("other waits for tasks", |_| {
+        check_run(&Run::of("task_waits.c", 1, "2"), &expected)
+    });
+    until_right("other waits for tasks by clang", |_| {
+        check_run(&Run::by_clang("task_waits.c", 1, "2"), &expected)
+    });
+}
+
 #[test]
 fn threads_of_other_languages_are_seen() {
     until_right("C++", |_| {
@@ -542,11 +594,37 @@ fn threads_that_compute_at_the_same_time_are_a_crowd() {
             fs::remove_dir_all(trace).expect("the trace goes");
             report["run"]["crowd"].clone()
         };
-        let found = crowd("compute");
-        check(found["threads"] == 2 && found["cores"] == 1, &found)?;
+        for when in ["compute", "later"] {
+            let found = crowd(when);
+            check(found["threads"] == 2 && found["cores"] == 1, &found)?;
+        }
         let found = crowd("asleep");
         check(found.is_null(), &found)
     });
+}
+
+/// GCC's runtime binds the first thread before MPI begins: the others may run elsewhere.
+#[test]
+fn threads_that_are_bound_have_a_processor_each() {
+    let cores = std::thread::available_parallelism().expect("cores").get();
+    if cores < 2 {
+        eprintln!("SKIPPED: this machine has one core");
+        return;
+    }
+    let bench = Bench::beside("threads-bound");
+    let program = bench.compile("threads/tasks.c", FLAGS, &[]);
+    // The launcher binds a rank to one of them.
+    let words = ["taskset", "-c", "0,1"].map(OsStr::new);
+    let words = [&words[..], &[program.as_os_str()]].concat();
+    let run = bench.traced(1, &words, "trace");
+    let run = run.env("OMP_NUM_THREADS", "2").env("OMP_PROC_BIND", "true");
+    run.run().expect_orderly().expect_success();
+    let report: Value =
+        serde_json::from_str(&bench.analyze_all(&bench.path("trace"))).expect("JSON");
+    let run = &report["run"];
+    let host = &run["processors"][0];
+    assert!(host["threads"] == 2 && host["cores"] == 2, "{host}");
+    assert!(run["crowd"].is_null(), "{run}");
 }
 
 /// An archive of a recording tells of threads what the recording does.

@@ -378,7 +378,7 @@ fn differences<'i>(
 
 /// Adds a call to the parts that it is in.
 fn add(times: &mut [Times], borders: &[i64], measured: (i64, i64), call: &Operation) {
-    if !crate::index::counts(call.call, call.has(flags::PART)) {
+    if !crate::index::counts(call.call, call.signature) {
         return;
     }
     let lasted = call.leave - call.enter;

@@ -147,6 +147,11 @@ impl Source {
         };
         // Signal 0 is none: it only tells whether this is permitted.
         pulse.send(0)?;
+        if signals_at_a_time() == 0 {
+            return Err(io::Error::other(
+                "no signal may wait for a thread (ulimit -i)",
+            ));
+        }
         let pulse: Arc<dyn Watch> = Arc::new(pulse);
         if !helper::add(pulse.clone(), period) {
             helper::remove(&pulse);
@@ -179,6 +184,18 @@ impl Source {
                 }
             }
             Source::Helper(pulse) => helper::remove(pulse),
+        }
+    }
+}
+
+/// How many signals may wait until they are taken.
+fn signals_at_a_time() -> u64 {
+    let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
+    // SAFETY: the call fills it in; all zeros are a limit, too.
+    unsafe {
+        match libc::getrlimit(libc::RLIMIT_SIGPENDING, limit.as_mut_ptr()) {
+            0 => limit.assume_init().rlim_cur,
+            _ => u64::MAX,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::counters::{self, Counters};
 use crate::ffi::MPI_Group;
 use crate::groups::{self, Group, Kind};
 use crate::log;
+use crate::program;
 use crate::signature::{Lookup, Raw};
 
 impl Stream {
@@ -151,6 +152,16 @@ impl Stream {
         let delay = self.stretches.delay_ns();
         if delay > 0 {
             self.properties(&[("delay_ns", delay.to_string().into_bytes())]);
+        }
+    }
+
+    /// Tells which processors the thread may run on, if that is not what was told before. OpenMP runtimes bind threads
+    /// before MPI begins, programs after that.
+    pub(super) fn define_affinity(&mut self) {
+        let now = program::processors_of(self.thread);
+        if !now.is_empty() && now != self.affinity {
+            self.properties(&[("affinity", now.clone().into_bytes())]);
+            self.affinity = now;
         }
     }
 

@@ -122,6 +122,9 @@ pub struct Stream {
     defined: FastSet<u64>,
     /// Lists of peers that the file defines, by address.
     peers: FastMap<usize, u32>,
+    /// The thread, and the processors that it may run on, as last told.
+    thread: u32,
+    affinity: String,
 }
 
 /// Since when a further thread is known.
@@ -195,8 +198,11 @@ impl Stream {
             modules: FastMap::default(),
             defined: FastSet::default(),
             peers: FastMap::default(),
+            thread: header.tid,
+            affinity: String::new(),
         });
         if let Some(stream) = stream {
+            stream.define_affinity();
             stream.define_counters(&missing, (settings, thread));
             stream.define_birth(born);
             // What is told of calls without records is told then, too.
@@ -676,6 +682,7 @@ impl Stream {
         self.tell_changes(None);
         let processor_ns = self.stretches.processor_ns();
         self.define_delay();
+        self.define_affinity();
         self.stop_samples();
         self.end_counters();
         let profile = self.signatures.profile.entries();

@@ -6,7 +6,7 @@ use laggard_trace::calls::number;
 
 use super::locks::{are_looked_at, enter_critical, leave_critical, unset, wants_set};
 use super::ordered;
-use super::tasks::{self, Made};
+use super::tasks::{self, Kind, Made};
 use super::team::{Function, barrier, barrier_if, fork};
 use crate::resolve::Slot;
 
@@ -229,7 +229,14 @@ unsafe extern "C-unwind" fn GOMP_task(
         tasks::make(
             laggard_callpath::call_site!(),
             made,
-            (flags, false),
+            (
+                flags,
+                if if_clause {
+                    Kind::Deferred
+                } else {
+                    Kind::Undeferred
+                },
+            ),
             |made| {
                 NEXT.get()(
                     made.function,
@@ -282,7 +289,7 @@ macro_rules! taskloops {
             let made = Made { function, data, copy, size, align };
             // SAFETY: as above.
             unsafe {
-                tasks::make(laggard_callpath::call_site!(), made, (flags, true), |made| {
+                tasks::make(laggard_callpath::call_site!(), made, (flags, Kind::Loop), |made| {
                     NEXT.get()(
                         made.function, made.data, made.copy, made.size, made.align, flags, count,
                         priority, start, end, step,

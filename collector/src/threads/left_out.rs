@@ -1,7 +1,9 @@
 //! Libraries whose locks are not recorded.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::lookup;
@@ -32,14 +34,31 @@ const LIBRARIES: [&str; 13] = [
 
 /// Finds the libraries whose locks are left out, as far as they are loaded.
 pub fn leave_out() {
-    // SAFETY: a lookup by name.
-    let malloc = unsafe { lookup::real()(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
     let mut found = Found {
-        malloc: malloc.addr(),
+        malloc: malloc().addr(),
         count: 0,
     };
     // SAFETY: `visit` expects the data pointer passed here.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+}
+
+/// The allocator. A program that is not position-independent and takes the function's address has a stub that stands for
+/// it everywhere: the function itself is in a library then.
+fn malloc() -> *mut c_void {
+    const SYMBOL: c_int = 1;
+    let name = c"malloc".as_ptr();
+    // SAFETY: lookups by name, and by address; the linker's symbol lives as long as what it is of.
+    unsafe {
+        let found = lookup::real()(libc::RTLD_DEFAULT, name);
+        let (mut of, mut symbol) = (MaybeUninit::uninit(), ptr::null_mut());
+        let is_known = libc::dladdr1(found, of.as_mut_ptr(), &mut symbol, SYMBOL) != 0;
+        let symbol = symbol.cast::<libc::Elf64_Sym>();
+        // Section 0: defined elsewhere.
+        match is_known && !symbol.is_null() && (*symbol).st_shndx == 0 {
+            true => lookup::real()(libc::RTLD_NEXT, name),
+            false => found,
+        }
+    }
 }
 
 /// What a search of the loaded libraries knows.

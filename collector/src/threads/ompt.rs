@@ -69,8 +69,11 @@ const TASKGROUP: c_int = 6;
 /// How a task left its thread: it is complete, cancelled, or detached; or it gives way to another one.
 const ENDED: [c_int; 3] = [1, 3, 4];
 const GIVES_WAY: [c_int; 2] = [2, 7];
-/// Flags of tasks: no part of a thread in its region; and they may go on at another thread.
+/// A wait for tasks that others depend on, which is told as a task, is over.
+const WAITED: c_int = 8;
+/// Flags of tasks: no part of a thread in its region; such a wait; and they may go on at another thread.
 const EXPLICIT_TASK: c_int = 4;
+const WAIT: c_int = 16;
 const UNTIED_TASK: c_int = 1 << 28;
 /// Kinds of locks: those of omp_set_lock and omp_test_lock, the same for nest locks, critical sections, and
 /// turns in ordered regions.
@@ -236,10 +239,14 @@ unsafe extern "C" fn task_create(
 ) {
     let site = laggard_callpath::call_site!();
     // The runtime does not tell when a part of an untied task ends.
-    if flags & EXPLICIT_TASK == 0 || flags & UNTIED_TASK != 0 || task.is_null() {
+    if flags & (EXPLICIT_TASK | WAIT) == 0 || flags & UNTIED_TASK != 0 || task.is_null() {
         return;
     }
-    if let Some(known) = tasks::told::makes(site, (code.addr() as u64).wrapping_sub(1)) {
+    // Tasks of loops are made by the runtime itself: the region is their place.
+    let code = code.addr() as u64;
+    let begin = is_of_runtime(code).then(|| team::begun_at(site)).flatten();
+    let code = begin.unwrap_or(code.wrapping_sub(1));
+    if let Some(known) = tasks::told::makes(site, code, flags & WAIT != 0) {
         // SAFETY: the runtime's data of this task, which nobody else uses.
         unsafe { (*task).value = Box::into_raw(Box::new(known)).addr() as u64 };
     }
@@ -259,7 +266,11 @@ unsafe extern "C" fn task_schedule(prior: *mut Data, status: c_int, next: *mut D
     // SAFETY: the runtime's data of tasks, and what `task_create` put there.
     unsafe {
         let (ended, begun) = (known(prior), known(next));
-        if ENDED.contains(&status) && !ended.is_null() {
+        if status == WAITED && !ended.is_null() {
+            (*prior).value = 0;
+            let waited = Box::from_raw(ended);
+            tasks::told::ends_wait(site, number::omp_taskwait, waited.code.wrapping_add(1));
+        } else if ENDED.contains(&status) && !ended.is_null() {
             (*prior).value = 0;
             let next = if begun.is_null() {
                 0
@@ -267,7 +278,7 @@ unsafe extern "C" fn task_schedule(prior: *mut Data, status: c_int, next: *mut D
                 next.addr() as u64
             };
             tasks::told::ends(site, &Box::from_raw(ended), next);
-        } else if GIVES_WAY.contains(&status) && !begun.is_null() {
+        } else if GIVES_WAY.contains(&status) && !begun.is_null() && !(*begun).is_wait {
             tasks::told::begins(site, next.addr() as u64, &*begun);
         }
     }

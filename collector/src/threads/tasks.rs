@@ -32,6 +32,9 @@ pub type Copy = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void);
 const ROOM: usize = 512;
 const ALIGNMENT: usize = 64;
 
+/// Flags of tasks: it waits for others that it depends on; a loop that does not wait for its tasks.
+const DEPEND: u32 = 1 << 3;
+const NO_GROUP: u32 = 1 << 11;
 /// Flags of tasks into whose data the runtime itself looks.
 const REDUCTION: u32 = 1 << 12;
 const DETACH: u32 = 1 << 13;
@@ -50,6 +53,8 @@ struct Header {
     copy: Option<Copy>,
     /// Bytes from the header to the data.
     offset: usize,
+    /// The call that waits for what the task depends on, and then executes it.
+    waits: Option<CallSite>,
 }
 
 /// A header with data.
@@ -68,25 +73,52 @@ pub struct Made {
     pub align: c_long,
 }
 
+/// What a program makes: a task that others may execute, or not (`if` of the construct), or the tasks of a loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Deferred,
+    Undeferred,
+    Loop,
+}
+
 /// Passes a task on, with `execute` in place of its function where that can be.
 #[inline(always)]
 pub unsafe fn make<T>(
     site: CallSite,
     made: Made,
-    (flags, is_loop): (u32, bool),
+    (flags, kind): (u32, Kind),
     run: impl FnOnce(&Made) -> T,
 ) -> T {
     let waiter = Waiter::begin(site).filter(|waiter| waiter.membership().is_in_team());
+    let Some(waiter) = waiter.filter(|_| !ompt::is_told()) else {
+        return run(&made);
+    };
     let fits = made.size >= 0 && made.size as usize <= ROOM - ALIGNMENT;
     let is_plain = flags & (REDUCTION | DETACH) == 0;
     let align = made.align.max(1) as usize;
     let known = align <= ALIGNMENT && align.is_power_of_two();
-    let waiter = waiter.filter(|_| fits && is_plain && known && !ompt::is_told());
-    match waiter {
-        // SAFETY: as the caller says.
-        Some(waiter) => unsafe { pass_on(&waiter, made, is_loop, run) },
-        None => run(&made),
+    let is_replaced = fits && is_plain && known;
+    let waits = match kind {
+        Kind::Loop => flags & NO_GROUP == 0,
+        Kind::Undeferred => flags & DEPEND != 0 && is_replaced,
+        Kind::Deferred => false,
+    };
+    let task = waiter.membership().task();
+    if waits {
+        begins_to_wait(&waiter, task);
     }
+    let result = match is_replaced {
+        // SAFETY: as the caller says.
+        true => unsafe { pass_on(&waiter, made, (kind, waits), run) },
+        false => run(&made),
+    };
+    match kind {
+        _ if !waits => {}
+        Kind::Loop => waits_no_more(&waiter, task, number::omp_taskgroup_end, Place::here(site)),
+        // Of a region that is cancelled it was not executed.
+        _ => waiter.membership().wait_since(0),
+    }
+    result
 }
 
 /// Apart, so that who is not recorded has no block on its stack: tasks may nest deeply.
@@ -94,7 +126,7 @@ pub unsafe fn make<T>(
 unsafe fn pass_on<T>(
     waiter: &Waiter,
     made: Made,
-    is_loop: bool,
+    (kind, waits): (Kind, bool),
     run: impl FnOnce(&Made) -> T,
 ) -> T {
     let align = made.align.max(1) as usize;
@@ -102,12 +134,13 @@ unsafe fn pass_on<T>(
     let mut block = Block {
         header: Header {
             bounds: [0; 2],
-            is_loop,
+            is_loop: kind == Kind::Loop,
             function: made.function,
             parent: waiter.membership().task(),
             data: made.data,
             copy: made.copy,
             offset,
+            waits: Some(waiter.site).filter(|_| waits && kind == Kind::Undeferred),
         },
         data: [const { MaybeUninit::uninit() }; ROOM],
     };
@@ -159,6 +192,14 @@ unsafe extern "C-unwind" fn execute(block: *mut c_void) {
             return (header.function)(data);
         };
         let place = header.function as usize as u64;
+        if let Some(made) = header.waits {
+            waits_no_more(
+                &waiter,
+                header.parent,
+                number::omp_taskwait,
+                Place::here(made),
+            );
+        }
         let own = 0u8;
         let token = (&raw const own).addr() as u64;
         let before = begins(&waiter, token, place);
@@ -301,13 +342,21 @@ pub mod told {
     pub struct Known {
         pub parent: u64,
         pub code: u64,
+        /// It stands for a wait for what others depend on.
+        pub is_wait: bool,
     }
 
     /// The calling thread makes a task in this code; `None` if it is not looked at.
-    pub fn makes(site: CallSite, code: u64) -> Option<Known> {
-        in_team(site).map(|waiter| Known {
-            parent: waiter.membership().task(),
+    pub fn makes(site: CallSite, code: u64, is_wait: bool) -> Option<Known> {
+        let waiter = in_team(site)?;
+        let parent = waiter.membership().task();
+        if is_wait {
+            begins_to_wait(&waiter, parent);
+        }
+        Some(Known {
+            parent,
             code,
+            is_wait,
         })
     }
 

@@ -1,5 +1,6 @@
 /* Two threads that the program starts compute at the same time, while the first thread waits for their end; or, by the
- * argument `asleep`, they sleep nearly all the time while the first one computes. All have one processor.
+ * argument `asleep`, they sleep nearly all the time while the first one computes. All have one processor; by the argument
+ * `later`, from when MPI is there.
  *
  * Built with -pthread, run with one rank.
  */
@@ -44,8 +45,12 @@ int main(int argc, char **argv)
     is_asleep = argc > 1 && strcmp(argv[1], "asleep") == 0;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
+    int is_later = argc > 1 && strcmp(argv[1], "later") == 0;
+    if (!is_later)
+        sched_setaffinity(0, sizeof one, &one);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    if (is_later)
+        sched_setaffinity(0, sizeof one, &one);
     for (int at = 0; at < THREADS; at++)
         pthread_create(&threads[at], NULL, compute, NULL);
     if (is_asleep)

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use laggard_report::{Crowd, HostProcessors};
+use laggard_report::{Crowd, HostProcessors, rank_ranges};
 use laggard_trace::calls::number;
 use laggard_trace::{Location, Signature};
 use serde::{Deserialize, Serialize};
@@ -32,16 +32,22 @@ impl Room {
 
     /// Processors of all lists; `None` if unknown.
     fn cores(&self) -> Option<u32> {
-        let mut cores = BTreeSet::new();
-        for range in self.affinities.iter().flat_map(|list| list.split(',')) {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-            // Bounds invalid numbers of a file.
-            cores.extend(first.min(MOST_PROCESSORS)..=last.min(MOST_PROCESSORS));
-        }
+        let cores = processors_in(&self.affinities)?;
         let cores = (!cores.is_empty()).then_some(cores.len() as u32)?;
         Some(self.quota.map_or(cores, |quota| quota.min(cores)))
     }
+}
+
+/// Processors of some lists; `None` if one is malformed.
+fn processors_in(lists: &BTreeSet<String>) -> Option<BTreeSet<u32>> {
+    let mut processors = BTreeSet::new();
+    for range in lists.iter().flat_map(|list| list.split(',')) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        // Bounds invalid numbers of a file.
+        processors.extend(first.min(MOST_PROCESSORS)..=last.min(MOST_PROCESSORS));
+    }
+    Some(processors)
 }
 
 /// Most processors of a host.
@@ -201,6 +207,20 @@ fn computing(first: Option<Life>, further: &[Life]) -> u32 {
     (most + own).max(1) as u32
 }
 
+/// Processors that threads of a rank may run on, each where it was in the end; `None` if unknown. With some bindings each
+/// thread has its own.
+fn affinity(first: &Location, further: &[Location]) -> Option<String> {
+    let of = |location: &Location| location.definitions.properties("affinity").pop();
+    let all = further.iter().chain([first]).filter_map(of);
+    let mut lists: BTreeSet<String> = all.filter(|list| !list.is_empty()).collect();
+    let first = lists.pop_first()?;
+    if lists.is_empty() {
+        return Some(first);
+    }
+    lists.insert(first);
+    processors_in(&lists).map(rank_ranges)
+}
+
 /// Rooms of the ranks of these locations, by host; one agent holds a rank.
 pub fn rooms(locations: &[Location]) -> BTreeMap<u64, Room> {
     let mut rooms: BTreeMap<u64, Room> = BTreeMap::new();
@@ -213,14 +233,13 @@ pub fn rooms(locations: &[Location]) -> BTreeMap<u64, Room> {
         let others: Vec<Life> = others.into_iter().filter_map(Life::of).collect();
         let property = |key| location.definitions.properties(key).into_iter().next();
         let quota = property("processor_quota").and_then(|quota| quota.parse().ok());
-        let affinity = property("affinity").filter(|list| !list.is_empty());
         rooms
             .entry(location.header.host_id)
             .or_default()
             .merge(&Room {
                 ranks: 1,
                 threads: teams.len() as u32 + computing(Life::of(location), &others),
-                affinities: affinity.into_iter().collect(),
+                affinities: affinity(location, further).into_iter().collect(),
                 quota,
             });
     }

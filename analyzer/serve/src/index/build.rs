@@ -146,10 +146,16 @@ fn places(events: &Events) -> FxHashMap<(u32, u32), u32> {
     places.collect()
 }
 
-/// Whether the time of a call counts: regions have other calls in them, and parts belong to the call
-/// after them.
-pub fn counts(call: Option<&Call>, is_part: bool) -> bool {
-    !is_part && !call.is_some_and(Call::is_user)
+/// Whether the time of a call with such a signature counts: parts belong to the call after them.
+pub fn counts(call: Option<&Call>, signature: &Signature) -> bool {
+    !signature.has(flags::PART) && is_told(call, signature)
+}
+
+/// Whether the report knows of such a call: regions have other calls in them, and records of a pause are there for other
+/// ranks alone.
+pub fn is_told(call: Option<&Call>, signature: &Signature) -> bool {
+    let is_left_out = signature.has(flags::PAUSED) && !signature.has(flags::PROFILED);
+    !is_left_out && !call.is_some_and(Call::is_user)
 }
 
 /// How much of a stretch is in another, ns.
@@ -173,7 +179,7 @@ const NOTHING: u8 = CHANGE + 1;
 fn counted(signature: &Signature) -> u8 {
     let call = calls::call(signature.operation);
     let is_defined = signature.operation != 0;
-    match is_defined && counts(call, signature.has(flags::PART)) {
+    match is_defined && counts(call, signature) {
         _ if signature.operation == STEER => CHANGE,
         true => kind(TimeClass::of_call(signature.operation, signature.flags)) as u8,
         false => NOTHING,

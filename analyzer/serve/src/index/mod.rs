@@ -12,7 +12,7 @@ mod run;
 use laggard_engine::events::{Mark, TimeClass};
 use laggard_trace::{Change, Detail};
 
-pub use build::{Growing, build, counts, overlap, scaled};
+pub use build::{Growing, build, counts, is_told, overlap, scaled};
 pub use file::kept;
 pub use packed::{pack, unpack};
 pub use run::Run;

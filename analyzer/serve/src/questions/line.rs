@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use laggard_overlay::{Filter, Stop, Stopped};
 use laggard_patterns::PatternId;
 use laggard_trace::calls::{self, user::STEER};
-use laggard_trace::{Change, Signature, flags};
+use laggard_trace::{Change, Signature};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ impl Line {
         if is_few && !share.is_profile(at) {
             let mut told = Vec::new();
             calls_of(share, at, stretch, stop, |call| {
-                if counts(call.call, call.has(flags::PART)) && told.len() <= most {
+                if counts(call.call, call.signature) && told.len() <= most {
                     let signature = call.signature;
                     told.push(Told {
                         number: call.number,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use laggard_overlay::filters::Histogram;
 use laggard_overlay::{Filter, Stop};
 use laggard_patterns::PatternId;
-use laggard_trace::calls;
+use laggard_trace::calls::{self, Call};
 use laggard_trace::flags;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Asked, seconds, short};
-use crate::index::{counts, overlap, scaled};
+use crate::index::{is_told, overlap, scaled};
 use crate::share::Share;
 use crate::spending::{NAMES, Read, Times, is_exact, message, times, times_and_calls};
 
@@ -178,7 +178,7 @@ impl Selection {
                 }
             };
             let is_part = call.has(flags::PART);
-            if !counts(call.call, false) {
+            if !is_told(call.call, call.signature) {
                 return;
             }
             let key = (call.signature.operation, call.call_path);
@@ -280,7 +280,7 @@ impl Selection {
         }
         for row in share.profile(at) {
             let (call, site) = (calls::call(row.call), (row.call, row.call_path));
-            if !counts(call, false) || !self.has(share, site) {
+            if call.is_some_and(Call::is_user) || !self.has(share, site) {
                 continue;
             }
             // What start-up and shut-down take is not counted.
