@@ -177,6 +177,17 @@ fn threads_that_wait_for_each_other_are_named() {
     );
     assert_eq!(circles, [circle]);
 
+    // The same by locks that one has to write, and another wants to read.
+    let read = format!(
+        "pthread_rwlock_rdlock at {}",
+        line_in(source, "/* to read */")
+    );
+    let circle = format!(
+        "threads 1-2 of rank 0 wait for each other, so that none can go on: thread 1 of rank 0 in {read} for \
+         thread 2 of rank 0, thread 2 of rank 0 in {read} for thread 1 of rank 0"
+    );
+    assert_eq!(ended("shared")[1], [circle]);
+
     // Who has it may give it back.
     let [hangs, circles] = ended("held");
     let held = format!(

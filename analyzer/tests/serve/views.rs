@@ -9,14 +9,14 @@ use laggard_overlay::{Stop, Work};
 use laggard_serve::{Limits, Share};
 use laggard_trace::calls::number;
 use laggard_trace::calls::user::STEER;
-use laggard_trace::{Change, Detail, Signature};
+use laggard_trace::{Change, Detail, Signature, flags};
 use laggard_whatif::{Scenario, predict};
 use serde_json::{Value, json};
 
 use super::{
     RANKS, US, answers, asked, growing, is_under_way, packed, same, share, share_of, write,
 };
-use crate::support::{Calls, finalize, init, ranks};
+use crate::support::{Calls, finalize, init, ranks, receive, send};
 
 /// The answer to a question about the critical path, or messages.
 fn path(share: &Share, question: &Value) -> Value {
@@ -605,4 +605,47 @@ fn a_profile_alone_has_no_moments() {
     );
     let line = asked(&share, json!({"ask": "line", "width": 10})).unwrap();
     assert!(line["lanes"][0]["calls"].is_null() && line["lanes"][0]["parts"].is_string());
+}
+
+/// Records of a pause are there for other ranks: no view tells of them.
+#[test]
+fn calls_of_a_pause_do_not_count() {
+    const ROUNDS: u64 = 900;
+    let trace = tempfile::tempdir().unwrap();
+    let mut both = ranks(2);
+    for (rank, calls) in both.iter_mut().enumerate() {
+        calls.call(1, init(), 0, 50 * US);
+        for round in 1..=ROUNDS {
+            let at = 100 * round * US;
+            let mut signature = match rank {
+                0 => send(number::MPI_Send, 1, 5),
+                _ => receive(number::MPI_Recv, 0, 5),
+            };
+            let enter = at + 20 * US * (1 - rank as u64);
+            if round % 3 == 1 {
+                signature.flags |= flags::PAUSED;
+                calls.unprofiled(10, signature, enter, at + 30 * US);
+            } else {
+                calls.call(10, signature, enter, at + 30 * US);
+            }
+        }
+        let end = 100 * (ROUNDS + 1) * US;
+        calls.call(40, finalize(), end, end + US);
+        calls.write(trace.path());
+    }
+    let share = share(trace.path());
+    check_all(&share);
+    for at in [0, 1] {
+        let of = json!({"ask": "selection", "first": at, "last": at});
+        let of = asked(&share, of).unwrap();
+        assert_eq!(of["profile"][0]["calls"], ROUNDS * 2 / 3, "{of}");
+    }
+    // Two rounds, one of them in the pause.
+    let line = json!({"ask": "line", "width": 10, "from_s": 0.001, "until_s": 0.0012});
+    let line = asked(&share, line).unwrap();
+    let lanes = line["lanes"].as_array().unwrap();
+    let calls = lanes
+        .iter()
+        .map(|lane| lane["calls"].as_array().unwrap().len());
+    assert_eq!(calls.collect::<Vec<_>>(), [1, 1]);
 }

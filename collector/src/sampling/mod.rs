@@ -94,8 +94,6 @@ pub struct Sampler {
     way: Way,
     /// Ticks on the processor that a sample stands for.
     period: u64,
-    /// Number of samples that were told.
-    pub told: u64,
 }
 
 fn locked(rings: &Mutex<Rings>) -> MutexGuard<'_, Rings> {
@@ -127,7 +125,6 @@ impl Sampler {
         Ok(Sampler {
             way: way?,
             period: clock::ticks(period),
-            told: 0,
         })
     }
 
@@ -162,12 +159,10 @@ impl Sampler {
     /// now on.
     pub fn take(&mut self, since: u64, mut each: impl FnMut(&Sample, u64)) -> News {
         let period = self.period;
-        let mut told = 0;
         let mut hand_on = |store: &mut Store| {
             let each_for = period.saturating_mul(store.stride().into());
             for sample in store.samples().filter(|sample| sample.time >= since) {
                 each(sample, each_for.saturating_mul(sample.periods.into()));
-                told += 1;
             }
             store.clear();
         };
@@ -183,7 +178,6 @@ impl Sampler {
                 timer.with(hand_on)
             }
         };
-        self.told += told;
         news
     }
 

@@ -22,6 +22,8 @@ pub struct Samples {
     before_looks: Taken,
     /// How many were in code that belongs to no file.
     nowhere: u64,
+    /// How many are in the trace.
+    told: u64,
 }
 
 /// Samples that are not in the trace yet.
@@ -211,6 +213,7 @@ impl Stream {
     /// The samples before the looks, entered then, that go into the trace now.
     pub(super) fn add_samples_before_looks(&mut self, enter: u64, to: &mut Vec<Record>) {
         if let Some(samples) = &mut self.samples {
+            samples.told += samples.before_looks.moments.len() as u64;
             records(&mut samples.before_looks, enter, to);
         }
     }
@@ -218,6 +221,7 @@ impl Stream {
     /// The samples before the call, entered then, that goes into the trace now.
     pub(super) fn add_samples(&mut self, enter: u64, to: &mut Vec<Record>) {
         if let Some(samples) = &mut self.samples {
+            samples.told += samples.pending.moments.len() as u64;
             records(&mut samples.pending, enter, to);
         }
     }
@@ -230,12 +234,18 @@ impl Stream {
             return;
         };
         let number = |number: u64| number.to_string().into_bytes();
-        self.properties(&[("samples", number(sampler.told))]);
-        let nowhere = self.samples.as_ref().map_or(0, |samples| samples.nowhere);
+        let samples = self.samples.as_mut();
+        let (told, nowhere) = samples.map_or((0, 0), |samples| {
+            (
+                std::mem::take(&mut samples.told),
+                std::mem::take(&mut samples.nowhere),
+            )
+        });
+        self.properties(&[("samples", number(told))]);
         // One of many may be anywhere.
         for (key, count, least) in [
             ("samples_lost", sampler.lost(), 1),
-            ("samples_nowhere", nowhere, 1 + sampler.told / 100),
+            ("samples_nowhere", nowhere, 1 + told / 100),
         ] {
             if count >= least {
                 self.properties(&[(key, number(count))]);

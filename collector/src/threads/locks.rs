@@ -38,6 +38,14 @@ struct Mutex {
     kind: AtomicI32,
 }
 
+/// A read-write lock of the C library, in the same way.
+#[repr(C)]
+struct ReadWriteLock {
+    before: [u32; 6],
+    /// The number in the kernel of the thread that holds it to write; 0: nobody does.
+    writer: AtomicU32,
+}
+
 /// Bits of a mutex's kind that say what becomes of a thread that locks it again.
 const KINDS: i32 = 3;
 /// Bit of a mutex's kind: it is robust. Who tries one that cannot be recovered leaves a mark there, as if it had it.
@@ -243,13 +251,18 @@ impl Wait {
     }
 }
 
-/// What is known of a wait at its begin: for which thread it is, of a mutex who has it.
+/// What is known of a wait at its begin: for which thread it is, of a lock who has it alone.
 fn subject(number: u16, key: u64, has_limit: bool) -> Subject {
     let thread = match number {
         number::pthread_mutex_lock | number::mtx_lock => {
             let mutex = key as *const Mutex;
             // SAFETY: the calling thread is about to lock this mutex.
             unsafe { Mutex::owner(mutex) }.into()
+        }
+        number::pthread_rwlock_rdlock | number::pthread_rwlock_wrlock => {
+            let lock = key as *const ReadWriteLock;
+            // SAFETY: the same of this lock.
+            unsafe { (*lock).writer.load(Ordering::Relaxed) }.into()
         }
         number::pthread_join | number::thrd_join => key,
         _ => 0,

@@ -104,6 +104,8 @@ enum Place {
     Code(u64),
     /// The same in the region with this path.
     Within(u64, u32),
+    /// The same in the region that the thread is in: of this path if it has forked that, 0 = it has not.
+    Told(u64, u32),
     /// Already known.
     Path(u32),
 }
@@ -120,7 +122,7 @@ impl Place {
     fn before(site: CallSite, code: u64) -> Place {
         let begin = ompt::is_of_runtime(code).then(|| team::begun_at(site));
         let begin = begin.flatten();
-        Place::Code(begin.unwrap_or(code.wrapping_sub(1)))
+        Place::Told(begin.unwrap_or(code.wrapping_sub(1)), team::forked_at(site))
     }
 
     /// The call path.
@@ -129,6 +131,8 @@ impl Place {
             Place::Call(site) => stream.path(&site),
             Place::Code(address) => stream.code_path(address, 0),
             Place::Within(address, region) => stream.code_path(address, region),
+            Place::Told(address, 0) => stream.code_path(address, stream.around()),
+            Place::Told(address, region) => stream.code_path(address, region),
             Place::Path(path) => path,
         }
     }

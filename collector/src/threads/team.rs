@@ -614,6 +614,11 @@ pub fn begun_at(site: CallSite) -> Option<u64> {
     (code != 0).then_some(code)
 }
 
+/// The path of the calling thread's region, if it has forked that and the runtime tells of itself; else 0.
+pub fn forked_at(site: CallSite) -> u32 {
+    Waiter::goes_on(site).map_or(0, |waiter| waiter.membership().team.path)
+}
+
 /// Where the calling thread has called the function that forks a team now, if that is known.
 pub fn called_from(site: CallSite) -> Option<u64> {
     let waiter = Waiter::goes_on(site)?;

@@ -1,6 +1,7 @@
-/* Threads of rank 0 wait for each other until a timer ends all (`circle`), one waits for a mutex that it has (`itself`; for
- * an hour at most: `limit`), or takes one again that lets it (`again`), one waits for a mutex of another that goes on
- * (`held`), or that waits for its end (`joined`), or for more work when the program ends (`ends`). */
+/* Threads of rank 0 wait for each other until a timer ends all (`circle`, and by read-write locks `shared`), one waits
+ * for a mutex that it has (`itself`; for an hour at most: `limit`), or takes one again that lets it (`again`), one waits
+ * for a mutex of another that goes on (`held`), or that waits for its end (`joined`), or for more work when the program
+ * ends (`ends`). */
 #include "../common.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -8,7 +9,8 @@
 
 static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static sem_t work;
-static int is_limited;
+static pthread_rwlock_t shared[2] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
+static int is_limited, is_shared;
 
 static NOINLINE void take_second(int which)
 {
@@ -18,6 +20,11 @@ static NOINLINE void take_second(int which)
 static void *take_both(void *which)
 {
     int first = which != NULL;
+    if (is_shared) {
+        pthread_rwlock_wrlock(&shared[first]);
+        usleep(50000);
+        pthread_rwlock_rdlock(&shared[!first]); /* to read */
+    }
     pthread_mutex_lock(&mutexes[first]);
     usleep(50000);
     take_second(first);
@@ -64,6 +71,7 @@ int main(int argc, char **argv)
         REQUIRE(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
         timer_settime(timer, 0, &time, NULL);
         is_limited = strcmp(argv[1], "limit") == 0;
+        is_shared = strcmp(argv[1], "shared") == 0;
         if (rank == 0 && (strcmp(argv[1], "held") == 0 || strcmp(argv[1], "joined") == 0)) {
             pthread_mutex_lock(&mutexes[0]);
             pthread_create(&threads[0], NULL, take_one, NULL);

@@ -67,7 +67,7 @@ pub enum Wait {
     Lock { address: u64 },
     /// A transfer to or from a rank.
     Transfer { peer: i32 },
-    /// The end of a thread of the rank, or a mutex that it has; perhaps for a limited time.
+    /// The end of a thread of the rank, or a lock that it has; perhaps for a limited time.
     Thread {
         thread: u32,
         ends: bool,
@@ -186,7 +186,7 @@ fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) 
         group, peer, tag, ..
     } = *call;
     match known.generic {
-        _ if is_mutex(call.operation) => {
+        _ if is_lock(call.operation) => {
             let holder = holder(rank, thread, call);
             of_thread(holder, false, call)
         }
@@ -226,8 +226,15 @@ fn wait(rank: &Rank, thread: &Thread, call: &OpenCall, numbers: &Interner<u64>) 
     }
 }
 
-fn is_mutex(operation: u16) -> bool {
-    matches!(operation, number::pthread_mutex_lock | number::mtx_lock)
+/// Whether a call takes a lock that knows who has it alone.
+fn is_lock(operation: u16) -> bool {
+    matches!(
+        operation,
+        number::pthread_mutex_lock
+            | number::mtx_lock
+            | number::pthread_rwlock_rdlock
+            | number::pthread_rwlock_wrlock
+    )
 }
 
 fn is_join(operation: u16) -> bool {
@@ -255,7 +262,7 @@ fn named<'r, 'a>(
     threads.find(|other| name(&other.stream.location().header) == value && !has_ended(other))
 }
 
-/// The thread of the rank that has the mutex which a thread waits for. It had it when the wait began; if it gave it back
+/// The thread of the rank that has the lock which a thread waits for. It had it when the wait began; if it gave it back
 /// since, its trace has a record of that, unless calls are left out.
 fn holder<'r, 'a>(rank: &'r Rank<'a>, thread: &Thread, call: &OpenCall) -> Option<&'r Thread<'a>> {
     let is_whole = |call: OpenCall| call.flags & OpenCall::INCOMPLETE == 0;
