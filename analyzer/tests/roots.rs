@@ -447,37 +447,114 @@ fn root_causes_say_what_the_late_ones_did_more() {
     assert!(text.contains("Because: computed 3.0x as long"), "{text}");
 }
 
-/// Both ranks are sampled 20 times in 20 ms, and rank 0 as often as that in some functions while it computes so much
-/// longer, ms. What its root cause says.
-fn sampled(longer: u64, functions: &[u32], is_sampled: bool) -> String {
+/// A call path, innermost first, and how many samples there are of it, one a ms.
+type Samples = (Vec<(u32, &'static str)>, u32);
+
+/// Both ranks compute for 20 ms, and so much longer, ms, with such samples. The root cause.
+fn compared(longer: [u64; 2], samples: [&[Samples]; 2], is_sampled: bool) -> RootCause {
     let mut all = ranks(2);
     if is_sampled {
         takes_samples(&mut all);
     }
-    for rank in &mut all {
+    for (rank, of) in all.iter_mut().zip(samples) {
         rank.call(1, init(), 0, MS);
         if is_sampled {
             rank.samples(7, 20, 20 * MS as u32);
         }
+        for (number, (path, samples)) in (100..).zip(of) {
+            rank.called(number, path);
+            rank.samples(number, *samples, samples * MS as u32);
+        }
     }
-    for (of, &samples) in (100..).zip(functions) {
-        all[0].wrapped(of, &[8, of]);
-        all[0].samples(of, samples, samples * MS as u32);
+    let [late, other] = longer.map(|longer| 21 + longer);
+    for (rank, enter) in all.iter_mut().zip([late, other]) {
+        rank.collective(10, number::MPI_Barrier, 0, enter * MS, late * MS + 1);
+        rank.call(40, finalize(), late * MS + 1, (late + 1) * MS);
     }
-    let end = 21 + longer;
-    for (rank, enter) in all.iter_mut().zip([end, 21]) {
-        rank.collective(10, number::MPI_Barrier, 0, enter * MS, end * MS + 1);
-        rank.call(40, finalize(), end * MS + 1, (end + 1) * MS);
-    }
-    let report = analyze(all);
+    let mut options = AnalyzeOptions::default();
+    options.settings.all = true;
+    let report = analyze_by_agents(all, &options, [None, Some(1), Some(1)]);
     let mut roots = report.root_causes.iter().flatten();
     let root = roots.find(|root| key(root) == ("computation", 1, 10));
-    let because = root.expect("a root cause").because.clone();
+    let root = root.expect("a root cause").clone();
     let text = laggard_report::render_text(&report, &laggard_report::RenderOptions::default());
     let words: Vec<&str> = text.split_whitespace().collect();
-    let told = because.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.join(" ").contains(&told), "{text}");
-    because
+    let told: Vec<&str> = root.because.split_whitespace().collect();
+    assert!(words.join(" ").contains(&told.join(" ")), "{text}");
+    root
+}
+
+/// What it says if rank 0 alone has samples, in functions of its own.
+fn sampled(longer: u64, functions: &[u32], is_sampled: bool) -> String {
+    const NAMES: [&str; 20] = [
+        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r",
+        "s", "t",
+    ];
+    let of = functions.iter().zip(NAMES).zip(100..);
+    let of = of.map(|((&samples, name), line)| (vec![(line, name)], samples));
+    let of: Vec<Samples> = of.collect();
+    compared([longer, 0], [&of, &[]], is_sampled).because
+}
+
+/// Samples of a function that is called from so many lines.
+fn called_from(callers: u32, samples: u32) -> Vec<Samples> {
+    let of = (0..callers).map(|caller| vec![(8, "late"), (200 + caller, "caller"), (9, "main")]);
+    of.map(|path| (path, samples)).collect()
+}
+
+/// A function counts whoever calls it; callers with a twentieth of it are told below.
+#[test]
+fn functions_of_root_causes_count_whoever_calls_them() {
+    const LATE: &str = ": 80.0 ms more at app.c:8 late";
+    let many = compared([80, 0], [&called_from(40, 2), &[]], true);
+    assert!(many.because.ends_with(LATE), "{}", many.because);
+    assert!(
+        (many.functions[0].share - 1.0).abs() < 1e-9,
+        "{:?}",
+        many.functions
+    );
+    assert_eq!(many.functions[0].callers, []);
+
+    let few = compared([80, 0], [&called_from(8, 10), &[]], true);
+    let callers: Vec<String> = (200..203)
+        .map(|line| format!("12.5 % from app.c:{line} caller"))
+        .collect();
+    let told = format!("{LATE} ({})", callers.join(", "));
+    assert!(few.because.ends_with(&told), "{}", few.because);
+    let shares = few.functions[0].callers.iter().map(|of| of.share);
+    assert_eq!(shares.collect::<Vec<_>>(), [0.125; 8]);
+
+    let one = compared([80, 0], [&called_from(1, 80), &[]], true);
+    assert!(one.because.ends_with(LATE), "{}", one.because);
+}
+
+/// A function that calls itself has the callers of its first call, whatever its depth.
+#[test]
+fn recursion_counts_once() {
+    let walk = |callers: [(u32, &'static str); 2]| {
+        let levels = (1..=20).map(move |level| {
+            let own = std::iter::repeat_n((8, "walk"), level);
+            own.chain([callers[level % 2], (9, "main")]).collect()
+        });
+        levels.map(|path| (path, 4)).collect::<Vec<Samples>>()
+    };
+    let one = compared([80, 0], [&walk([(9, "main"); 2]), &[]], true);
+    let told = ": 80.0 ms more at app.c:8 walk";
+    assert!(one.because.ends_with(told), "{}", one.because);
+    let two = compared([80, 0], [&walk([(20, "even"), (21, "odd")]), &[]], true);
+    let told = format!("{told} (50.0 % from app.c:20 even, 50.0 % from app.c:21 odd)");
+    assert!(two.because.ends_with(&told), "{}", two.because);
+}
+
+/// Near miss: those that waited were in the function as long, by other callers.
+#[test]
+fn functions_that_others_call_elsewhere_are_compared() {
+    let path = |caller| vec![(8, "alike"), (9, caller)];
+    let own = [(path("one"), 40), (vec![(30, "late")], 40)];
+    let others = [(path("two"), 40)];
+    let root = compared([80, 40], [&own, &others], true);
+    let told = ": 40.0 ms more at app.c:30 late";
+    assert!(root.because.ends_with(told), "{}", root.because);
 }
 
 /// Functions have their part of the mean that is told of the whole, also where rounds differ: that of a long one counts by

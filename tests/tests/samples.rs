@@ -159,9 +159,12 @@ fn a_cause_names_the_function_that_took_longer() {
         let cause = run.cause().expect("a cause");
         let caller = &cause["functions"][0]["callers"][0];
         assert_eq!(caller["function"], "solve", "{cause}");
-        let because = cause["because"].as_str();
+        let share = caller["share"].as_f64();
+        assert!(share.is_some_and(|share| share > 0.9), "{cause}");
+        let because = cause["because"].as_str().unwrap_or_default();
+        let told = because.rsplit_once(" from sampled.c:");
         assert!(
-            because.is_some_and(|why| why.contains("solve via")),
+            told.is_some_and(|(_, caller)| caller.ends_with(" solve)")),
             "{cause}"
         );
         // Whoever called it, the function has all that both ranks computed.

@@ -17,6 +17,8 @@ pub struct Calls {
     pub thread: u32,
     signatures: HashMap<Signature, u32>,
     lines: HashMap<u32, u32>,
+    /// Numbers of functions beside the usual one, by name.
+    functions: HashMap<String, u32>,
     lists: HashMap<Vec<(u32, u32)>, u32>,
     writer: Option<LocationWriter<MemorySpace>>,
     profile: HashMap<(u16, u32), ProfileEntry>,
@@ -95,6 +97,7 @@ impl Calls {
             thread,
             signatures: HashMap::new(),
             lines: HashMap::new(),
+            functions: HashMap::new(),
             lists: HashMap::new(),
             writer: Some(writer),
             profile: HashMap::new(),
@@ -137,22 +140,30 @@ impl Calls {
 
     /// Lets a line be in a function of its own.
     pub fn in_function(&mut self, line: u32, name: &str) {
+        self.called(line, &[(line, name)]);
+    }
+
+    /// Lets a number that stands for a line stand for a call path of lines in functions, innermost first.
+    pub fn called(&mut self, number: u32, frames: &[(u32, &str)]) {
         let id = self.lines.len() as u32 + 1;
-        // Readers refuse numbers that no file of this size has room for.
-        let function = 100 + id;
-        let frame = Frame::Source {
-            file: 1,
-            function,
-            line,
-        };
-        let name = Definition::String {
-            id: function,
-            bytes: name.as_bytes().to_vec(),
-        };
-        let frames = vec![frame];
         let writer = self.writer.as_mut().unwrap();
-        writer.define(&[name, Definition::CallPath { id, frames }]);
-        self.lines.insert(line, id);
+        let frames = frames.iter().map(|&(line, name)| {
+            // Readers refuse numbers that no file of this size has room for.
+            let next = 100 + self.functions.len() as u32;
+            let function = *self.functions.entry(name.to_owned()).or_insert_with(|| {
+                let bytes = name.as_bytes().to_vec();
+                writer.define(&[Definition::String { id: next, bytes }]);
+                next
+            });
+            Frame::Source {
+                file: 1,
+                function,
+                line,
+            }
+        });
+        let frames = frames.collect();
+        writer.define(&[Definition::CallPath { id, frames }]);
+        self.lines.insert(number, id);
     }
 
     /// The id of a signature at a line.

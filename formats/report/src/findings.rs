@@ -44,7 +44,7 @@ pub struct SourceLocation {
 }
 
 /// A line of a call path, without it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Caller {
     /// As the compiler wrote it into the program; "" if unknown.
     pub file: String,

@@ -40,8 +40,8 @@ pub use numbers::{percent, ratio, seconds};
 pub use path::{CriticalPath, Parallelism, PathPhase, PathRank, PathRow, WaitingRanks};
 pub use ranks::{RankSet, has_rank, list_of_ranks, rank_ranges, with_threads};
 pub use roots::{
-    DelayCosts, Factors, GainAfter, RootCause, RootCounter, RootFunction, RootRank, RootShare,
-    RootSite, Victim, WaitClass, WorstWait,
+    DelayCosts, Factors, GainAfter, RootCaller, RootCause, RootCounter, RootFunction, RootRank,
+    RootShare, RootSite, Victim, WaitClass, WorstWait,
 };
 pub use run::*;
 pub use text::words;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::numbers::NEGLIGIBLE_PERCENT;
-use crate::{ParallelRegion, SourceLocation};
+use crate::{Caller, ParallelRegion, SourceLocation};
 
 /// An activity of some ranks that others waited for in the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -149,6 +149,20 @@ pub struct RootFunction {
     pub more_s: f64,
     /// Of all that they computed longer there and in other functions, 0..=1; without samples, of all that they
     /// computed longer.
+    pub share: f64,
+    /// Who called it then, the largest part first; empty if there is only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<RootCaller>,
+}
+
+/// A line that calls a function in which ranks were longer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RootCaller {
+    /// The line.
+    #[serde(flatten)]
+    pub caller: Caller,
+    /// Of all that they computed longer in the function, 0..=1; 0 in older reports.
+    #[serde(default)]
     pub share: f64,
 }
 

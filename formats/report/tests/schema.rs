@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use laggard_report::{Anomaly, Bottleneck, JSON_SCHEMA, LocationSums, Report, RootFunction};
+use laggard_report::{
+    Anomaly, Bottleneck, JSON_SCHEMA, LocationSums, Report, RootCaller, RootFunction,
+};
 use serde_json::Value;
 
 const EXAMPLE: &str = include_str!("example.json");
@@ -64,8 +66,14 @@ fn functions_of_root_causes_are_valid() {
         location,
         more_s: 0.0024,
         share: 0.96,
+        callers: vec![RootCaller {
+            share: 0.5,
+            ..RootCaller::default()
+        }],
     });
     let written: Value = serde_json::from_str(&report.to_json()).unwrap();
+    let read: Report = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(read, report);
     assert_eq!(complaints(&written), Vec::<String>::new());
 }
 

@@ -366,6 +366,7 @@ fn the_headline_names_the_function_that_samples_tell() {
         location: place,
         more_s: 0.0024,
         share: 0.96,
+        callers: Vec::new(),
     };
     let said = "rank 0 computes 3.0x as long as the others, mostly at step.c:52 relax, before \
                 MPI_Send at exchange.c:137 exchange_halo.";

@@ -55,10 +55,18 @@ pub fn gather(
     let texts = places::paths(job, keys, locations, profiled)?;
     let mut places = Places::new(texts, symbols);
     let named = all.map(|times| places.functions(&times, longest));
-    let mut named = named.unwrap_or_default();
+    let mut first: BTreeMap<(String, String, u64), PathKey> = BTreeMap::new();
+    let mut uncalled: BTreeMap<PathKey, PathKey> = BTreeMap::new();
+    let named = named.unwrap_or_default().into_iter().map(|(path, key)| {
+        let uncalled = uncalled
+            .entry(key)
+            .or_insert_with(|| *first.entry(places.which_function(key)).or_insert(key));
+        (path, [key, *uncalled])
+    });
+    let mut named: Vec<_> = named.collect();
     // Samples without a call path may be of any function; regions without one are those of a stretch.
     if longest == 0 {
-        named.push((no_path(), no_path()));
+        named.push((no_path(), [no_path(); 2]));
     }
     let named = from_head(job, named)?;
     let period = i64::try_from(longest).unwrap_or(i64::MAX);

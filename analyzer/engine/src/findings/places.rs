@@ -302,11 +302,20 @@ impl Places {
         start.unwrap_or(0)
     }
 
-    /// Who called the function at the place of a call path.
-    pub fn caller(&mut self, key: PathKey, place: &SourceLocation) -> Option<Caller> {
-        let mut lines = self.lines(key).into_iter().map(|(line, _)| line);
-        lines.find(|line| line.function == place.function && line.line == place.line)?;
-        lines.next().map(caller)
+    /// Where the program calls the function of a call path; where it calls itself, where it is called first. A
+    /// parallel region has no caller: only the thread that begins it knows one.
+    pub fn caller(&mut self, key: PathKey) -> Option<Caller> {
+        let place = self.of_function(key);
+        let lines = self.lines(key).into_iter().map(|(line, _)| line);
+        let mut lines = lines.skip_while(|line| line.function != place.function);
+        let own = lines.next().filter(|line| !line.is_outlined)?;
+        let name = |line: &Line| {
+            let name = line.function.split("+0x").next().unwrap_or_default();
+            (line.file.clone(), name.to_owned())
+        };
+        let own = name(&own);
+        let is_caller = |line: &Line| Origin::of(line) == Origin::Program && name(line) != own;
+        lines.find(is_caller).map(caller)
     }
 
     /// The function of a call path with one frame.

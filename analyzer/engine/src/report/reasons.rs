@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use laggard_patterns::{Late, PatternId};
-use laggard_report::units::{count, duration};
+use laggard_report::units::{count, duration, percent};
 use laggard_report::{Factors, RootCounter, RootFunction, words};
 use laggard_trace::calls::{self, Shape};
 
@@ -31,7 +31,7 @@ pub struct Reason {
 
 /// Below this factor, it is told in percent.
 const FEW_TIMES: f64 = 1.5;
-/// Most functions named in the text.
+/// Most functions named in the text, and callers of each.
 const NAMED: usize = 3;
 /// Smaller parts of what was longer are not told.
 const LEAST_FACTOR: f64 = 0.1;
@@ -73,7 +73,15 @@ pub fn of_root(
     let told = functions.iter().take(NAMED);
     let told = told.map(|of| {
         let (time, place) = (duration(of.more_s), words::place(&of.location));
-        format!("{time} more at {place}")
+        let callers = of.callers.iter().take(NAMED);
+        let callers = callers.map(|of| {
+            let share = percent(100.0 * of.share);
+            format!("{share} from {}", words::caller(&of.caller))
+        });
+        match callers.collect::<Vec<_>>().join(", ") {
+            callers if callers.is_empty() => format!("{time} more at {place}"),
+            callers => format!("{time} more at {place} ({callers})"),
+        }
     });
     let told: Vec<_> = told.collect();
     match (text.is_empty(), told.is_empty(), unnamed) {

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use laggard_patterns::{PatternId, rules};
 use laggard_report::{
-    DelayCosts, Factors, RankSet, RootCause, RootCounter, RootFunction, RootRank, RootShare,
-    RootSite, SourceLocation, Victim, WaitClass, WorstWait, percent, rank_ranges, words,
+    Caller, DelayCosts, Factors, RankSet, RootCaller, RootCause, RootCounter, RootFunction,
+    RootRank, RootShare, RootSite, SourceLocation, Victim, WaitClass, WorstWait, percent,
+    rank_ranges, words,
 };
 use laggard_trace::calls;
 use rustc_hash::FxHashMap;
 
-use crate::basics::intern::PathKey;
 use crate::findings::places::Places;
 use crate::findings::within;
 use crate::report::hints::{self, RunFacts};
@@ -464,53 +464,89 @@ fn unnamed(kind: Kind, root: &Root, period: i64) -> Option<Unnamed> {
     unnamed.filter(|_| kind == Kind::Computation)
 }
 
+/// A function, whoever calls it.
+struct Function {
+    location: SourceLocation,
+    sampled: Sampled,
+    callers: BTreeMap<Option<Caller>, Sampled>,
+}
+
 /// The functions in which late ranks were longer, as far as that is more than chance. Where one has
-/// several callers, the caller is told.
+/// several callers, these are told.
 fn functions(root: &Root, period: i64, places: &mut Places) -> Vec<RootFunction> {
     let mut paths: Vec<_> = root.functions.iter().collect();
     paths.sort_unstable_by_key(|(path, sampled)| (Reverse(sampled.more), **path));
-    // By callers and function: the first path has most.
-    let mut all: BTreeMap<(Vec<String>, String), (SourceLocation, PathKey, Sampled)> =
-        BTreeMap::new();
-    let mut callers: BTreeMap<(String, String), u32> = BTreeMap::new();
+    // The first path of a function has most.
+    let mut all: BTreeMap<(String, String, u64), Function> = BTreeMap::new();
     for (path, sampled) in paths {
-        let place = places.of_function(*path);
-        let outer = place.callpath.iter().rev().skip(1).cloned().collect();
-        let key = (outer, place.function.clone());
-        let (_, _, sums) = all.entry(key).or_insert_with(|| {
-            let function = (place.file.clone(), place.function.clone());
-            *callers.entry(function).or_default() += 1;
-            (place, *path, Sampled::default())
+        let function = all.entry(places.which_function(*path));
+        let function = function.or_insert_with(|| Function {
+            location: places.of_function(*path),
+            sampled: Sampled::default(),
+            callers: BTreeMap::new(),
         });
-        sums.add(sampled);
+        function.sampled.add(sampled);
+        let caller = function.callers.entry(places.caller(*path));
+        caller.or_default().add(sampled);
     }
-    let mut all: Vec<_> = all.into_values().filter(|(.., of)| of.more > 0).collect();
-    // The sort keeps the order of names.
-    all.sort_by_key(|(.., of)| Reverse(of.more));
-    let sum = all.iter().map(|(.., of)| of.more);
-    let sum = sum.fold(0, i64::saturating_add);
     // Without samples nobody tells of what was in no region.
-    let sum = match period {
-        0 => sum.max(root.longer.more),
-        _ => sum,
+    let least = match period {
+        0 => root.longer.more,
+        _ => 0,
     };
+    let all = all.into_values().map(|of| (of.sampled, of));
+    let (largest, sum) = largest(all, least, period);
     // As long as it was in the mean that is told of the whole: not each time counts alike.
     let all_more = root.longer.more.max(sum).max(1) as f64;
     let (_, mean_more) = root.longer.means();
-    let told = all.into_iter().filter(|(.., of)| of.is_certain(period));
-    let told = told.map(|(mut location, path, of)| {
-        let function = (location.file.clone(), location.function.clone());
-        if callers[&function] > 1 {
-            location.callers = places.caller(path, &location).into_iter().collect();
-        }
-        RootFunction {
-            location,
-            more_s: of.more as f64 / all_more * mean_more / 1e9,
-            share: laggard_report::ratio(of.more as f64, sum as f64),
-        }
+    let told = largest.map(|(of, share)| RootFunction {
+        location: of.location,
+        more_s: of.sampled.more as f64 / all_more * mean_more / 1e9,
+        share,
+        callers: told_callers(of.callers, of.sampled, period),
     });
-    let told = told.filter(|of| of.share >= LEAST_SHARE);
-    told.take(FUNCTIONS).collect()
+    told.collect()
+}
+
+/// The largest callers of a function; none if only one is known. Long call paths are cut off, so that of a
+/// function that calls itself often nobody knows who called it first.
+fn told_callers(
+    mut of: BTreeMap<Option<Caller>, Sampled>,
+    function: Sampled,
+    period: i64,
+) -> Vec<RootCaller> {
+    of.remove(&None);
+    if of.len() < 2 {
+        return Vec::new();
+    }
+    let of = of.into_iter().map(|(caller, sampled)| (sampled, caller));
+    let (told, _) = largest(of, function.more, period);
+    let told = told.filter_map(|(caller, share)| {
+        let caller = caller?;
+        Some(RootCaller { caller, share })
+    });
+    told.collect()
+}
+
+/// The largest parts that are more than chance, with their shares of all that were longer; and how much that is,
+/// at least `least`.
+fn largest<T>(
+    parts: impl Iterator<Item = (Sampled, T)>,
+    least: i64,
+    period: i64,
+) -> (impl Iterator<Item = (T, f64)>, i64) {
+    let mut longer: Vec<_> = parts.filter(|(of, _)| of.more > 0).collect();
+    // The sort keeps the order of names.
+    longer.sort_by_key(|(of, _)| Reverse(of.more));
+    let sum = longer.iter().map(|(of, _)| of.more);
+    let sum = sum.fold(0, i64::saturating_add).max(least);
+    let told = longer
+        .into_iter()
+        .filter(move |(of, _)| of.is_certain(period));
+    let told =
+        told.map(move |(of, part)| (part, laggard_report::ratio(of.more as f64, sum as f64)));
+    let told = told.filter(|(_, share)| *share >= LEAST_SHARE);
+    (told.take(FUNCTIONS), sum)
 }
 
 /// When a root cause cost most at once, if somebody waited for it directly.

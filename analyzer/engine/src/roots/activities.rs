@@ -566,7 +566,7 @@ impl Activities {
         let definitions = &thread.stream.location().definitions;
         let all = thread.counted.sampled();
         self.sampled_in.extend(all.filter_map(|(before, path, _)| {
-            let function = functions.key(path_key(definitions, path))?;
+            let function = functions.uncalled(path_key(definitions, path))?;
             Some((site(thread, before), function))
         }));
     }

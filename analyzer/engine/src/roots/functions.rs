@@ -17,6 +17,8 @@ pub struct Functions {
     numbers: FxHashMap<PathKey, u32>,
     /// By number: the call path to the line in it with most samples.
     pub keys: Vec<PathKey>,
+    /// By number: one of these call paths that stands for the function, whoever calls it.
+    pub uncalled: Vec<PathKey>,
     /// Time that a sample stands for, ns; the longest.
     pub period: i64,
     /// Number of what stands for time in regions that could not be told.
@@ -77,16 +79,18 @@ impl Unnamed {
 }
 
 impl Functions {
-    /// By sampled call path: that of its function. A sample stands for `period` ns.
-    pub fn new(of: &[(PathKey, PathKey)], period: i64) -> Functions {
+    /// By sampled call path: that of its function with its callers, and that of the function. A sample stands
+    /// for `period` ns.
+    pub fn new(of: &[(PathKey, [PathKey; 2])], period: i64) -> Functions {
         let mut functions = Functions {
             period,
             ..Functions::default()
         };
         let mut numbers: FxHashMap<PathKey, u32> = FxHashMap::default();
-        for &(path, key) in of {
+        for &(path, [key, uncalled]) in of {
             let number = *numbers.entry(key).or_insert_with(|| {
                 functions.keys.push(key);
+                functions.uncalled.push(uncalled);
                 functions.keys.len() as u32 - 1
             });
             functions.numbers.insert(path, number);
@@ -95,10 +99,16 @@ impl Functions {
         functions
     }
 
-    /// The call path that stands for the function of a sampled one.
+    /// The call path that stands for the function of a sampled one, with its callers.
     pub fn key(&self, path: PathKey) -> Option<PathKey> {
         let number = self.numbers.get(&path)?;
         Some(self.keys[*number as usize])
+    }
+
+    /// The one that stands for it whoever calls it.
+    pub fn uncalled(&self, path: PathKey) -> Option<PathKey> {
+        let number = self.numbers.get(&path)?;
+        Some(self.uncalled[*number as usize])
     }
 }
 

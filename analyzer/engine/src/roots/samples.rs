@@ -8,7 +8,7 @@ use crate::roots::functions::{Functions, InFunctions, Sampled};
 use crate::wire::links::More;
 
 /// Adds what samples say of a wait, given the late location's `own` times: to the stretches in which
-/// it did `more`. A function counts for stretches in which this location was in it.
+/// it did `more`. A function counts for stretches in which this location was in it, whoever called it there.
 pub fn add(
     activities: &Activities,
     (own, functions): (&[(u32, i64)], &Functions),
@@ -34,8 +34,8 @@ pub fn add(
         });
     }
     for (function, times) in times {
-        let key = functions.keys[function as usize];
-        let here = |more: &&More| activities.has_in(more.activity, key);
+        let uncalled = functions.uncalled[function as usize];
+        let here = |more: &&More| activities.has_in(more.activity, uncalled);
         let all: i64 = more.iter().filter(here).map(|more| more.time).sum();
         for more in more.iter().filter(here) {
             let part = |time: i64| {
@@ -91,7 +91,7 @@ mod tests {
     fn regions_that_are_told_stand_for_as_many_that_are_not() {
         let of = |times: &[(u32, i64)], last| {
             let keys = [[1, 1], [2, 2], last];
-            let functions = Functions::new(&keys.map(|key| (key, key)), 0);
+            let functions = Functions::new(&keys.map(|key| (key, [key; 2])), 0);
             let told = told(times.iter().copied(), &functions);
             told.map(Iterator::collect::<Vec<_>>)
         };

@@ -36,7 +36,7 @@ pub fn place(location: &SourceLocation) -> String {
     callers.chain([own]).collect::<Vec<_>>().join(" via ")
 }
 
-fn line(file: &str, line: u32, function: &str) -> String {
+pub(super) fn line(file: &str, line: u32, function: &str) -> String {
     let file = base_name(file);
     let function = &without_arguments(function);
     match (file.is_empty(), line, function.is_empty()) {

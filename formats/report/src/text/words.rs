@@ -5,8 +5,8 @@
 use super::finding;
 use crate::text;
 use crate::{
-    Anomaly, Bottleneck, Cause, ParallelRegion, PathRow, Report, RootCause, Run, SourceLocation,
-    ThreadImbalance, Victim,
+    Anomaly, Bottleneck, Caller, Cause, ParallelRegion, PathRow, Report, RootCause, Run,
+    SourceLocation, ThreadImbalance, Victim,
 };
 
 /// Stands for the awaited rank if no recorded call explains the wait.
@@ -48,6 +48,11 @@ pub fn verdict(report: &Report) -> String {
 /// send_receive`.
 pub fn place(location: &SourceLocation) -> String {
     finding::place(location)
+}
+
+/// `exchange.c:91 exchange`, or the known part of it.
+pub fn caller(caller: &Caller) -> String {
+    finding::line(&caller.file, caller.line, &caller.function)
 }
 
 /// `rank 0, MPI_Send at exchange.c:37 exchange: computed 4 ms before the send`.
