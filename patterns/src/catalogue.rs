@@ -323,6 +323,13 @@ impl PatternId {
             || (PatternId::LateSenderSyncPolled..=PatternId::EarlyWaitSyncPolled).contains(&self)
     }
 
+    /// What all calls at a place lost together: single ones tell nothing of it, or not all.
+    pub const TOGETHER: [PatternId; 3] = [
+        PatternId::WithoutProcessor,
+        PatternId::Storage,
+        PatternId::Unexplained,
+    ];
+
     /// Whether its time is waiting for another party.
     pub fn is_waiting(self) -> bool {
         matches!(self.row().part, Part::Begin | Part::Within)

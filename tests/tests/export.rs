@@ -1,12 +1,14 @@
 //! Exports, as third-party libraries read them: pyarrow, DuckDB, Perfetto's own messages.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use laggard_patterns::PatternId;
 use laggard_tests::process::{self, Outcome};
-use laggard_tests::product::{Bench, TIMEOUT, reader};
+use laggard_tests::product::{Bench, PROCESSOR_TIME, TIMEOUT, reader};
 use laggard_trace::calls::number::MPI_Comm_size;
 use laggard_trace::{Definition, End, FileHeader, LocationWriter, MemorySpace, Signature};
 use serde_json::Value;
@@ -202,9 +204,12 @@ fn questions(recorded: &Recorded, tables: &Path) {
     assert!(rows(4).iter().all(|row| row[3] == "4" || row[3] == "2"));
 }
 
-/// Losses of single calls: unexplained time is only known for all calls of a place together.
+/// Losses of single calls.
 fn of_calls(metrics: &serde_json::Map<String, Value>) -> impl Iterator<Item = &Value> {
-    let metrics = metrics.iter().filter(|(id, _)| *id != "unexplained");
+    let together = PatternId::TOGETHER.map(PatternId::id);
+    let metrics = metrics
+        .iter()
+        .filter(move |(id, _)| !together.contains(&&***id));
     metrics.map(|(_, metric)| metric)
 }
 
@@ -469,9 +474,8 @@ fn same(found: f64, reported: &Value) {
     assert!((found - reported).abs() < 1e-7, "{found} {reported}");
 }
 
-#[test]
-fn profiles_for_cube_are_the_report() {
-    let recorded = Recorded::new("export-cubex");
+/// The report, and the profile for Cube, of which all sums are those of the report.
+fn profile_of(recorded: &Recorded) -> (Value, Value) {
     let report = recorded.report();
     let beside = recorded.trace.join("report.json");
     fs::copy(recorded.bench.path("report.json"), beside).expect("a report");
@@ -490,15 +494,58 @@ fn profiles_for_cube_are_the_report() {
         ] {
             same(value(&metrics[metric]["threads"][at]), &location[key]);
         }
-    }
-    // A metric has what is below it, a pattern of the report has not.
-    for (id, pattern) in report["metrics"].as_object().expect("metrics") {
-        if id != "unexplained" {
-            let below = metrics.values().filter(|other| other["parent"] == **id);
-            let below: f64 = below.map(|other| value(&other["sum"])).sum();
-            same(value(&metrics[id]["sum"]) - below, &pattern["total_s"]);
+        for part in ["blocked", "preempted", "kernel"] {
+            let told = location[format!("{part}_s")].as_f64().unwrap_or(0.0);
+            same(value(&metrics[part]["threads"][at]), &told.into());
         }
     }
+    for row in report["call_tree"]["metrics"].as_array().expect("metrics") {
+        let id = row["id"].as_str().expect("an id");
+        let found = metrics.get(id).map_or(0.0, |metric| value(&metric["sum"]));
+        let whole = row["nodes"].as_array().into_iter().flatten().next();
+        let whole = whole.map_or(0.0, |run| value(&run["time_s"]["inclusive"]));
+        assert!((found - whole).abs() < 1e-7, "{id}: {found} {whole}");
+        assert!(
+            whole == 0.0 || metrics[id]["parent"] == row["parent"],
+            "{id}"
+        );
+    }
+    (report, cube)
+}
+
+/// The same of two ranks of `programs/processor`, off their processors.
+fn profile_of_two(source: &str, what: &str) -> (Value, Value) {
+    let bench = Bench::sharing(&format!("export-cubex-{what}"));
+    let program = bench.compile(&format!("processor/{source}"), &[], &["-lpthread"]);
+    let words = [program.as_os_str(), OsStr::new(what)];
+    let run = bench.traced(2, &words, "trace").env(PROCESSOR_TIME, "1");
+    run.run().expect_orderly().expect_success();
+    let trace = bench.path("trace");
+    profile_of(&Recorded { bench, trace })
+}
+
+#[test]
+fn profiles_for_cube_have_what_calls_lost_together() {
+    let (report, cube) = profile_of_two("in_calls.c", "shared");
+    let lost = report["metrics"]["without_processor"]["total_s"].as_f64();
+    let metric = &cube["metrics"]["without_processor"];
+    let paths = metric["paths"].as_object().expect("call paths").iter();
+    let paths = paths.filter(|(path, _)| path.ends_with(" > MPI_Reduce"));
+    let of_reductions: f64 = paths.filter_map(|(_, lost)| lost.as_f64()).sum();
+    let is_most = lost.is_some_and(|lost| lost > 0.1 && of_reductions > 0.9 * lost);
+    assert!(is_most, "{lost:?} {metric}");
+}
+
+#[test]
+fn profiles_for_cube_of_paused_runs_are_the_report() {
+    profile_of_two("sampled.c", "paused");
+}
+
+#[test]
+fn profiles_for_cube_are_the_report() {
+    let (report, cube) = profile_of(&Recorded::new("export-cubex"));
+    let metrics = cube["metrics"].as_object().expect("metrics");
+    let value = |value: &Value| value.as_f64().expect("a number");
     let run = &report["call_tree"]["nodes"][0];
     let of = |metric: &str| metrics[metric]["sum"].as_u64();
     assert_eq!(of("visits"), run["calls"]["inclusive"].as_u64());

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use laggard_patterns::PatternId;
 use laggard_tests::attempts::until_undisturbed;
 use laggard_tests::directives::Directives;
 use laggard_tests::expectations;
@@ -159,15 +160,15 @@ impl Recorded {
         self.report.run.clock_error_s.expect("an error of clocks")
     }
 
-    /// Both reports must agree up to the clocks' stated error. `unexplained` is not compared: it is
-    /// relative to the fastest call of its kind, which may change with the clocks.
+    /// Both reports must agree up to the clocks' stated error. What calls lost together is not
+    /// compared: it is relative to the fastest call of its kind, which may change with the clocks.
     #[track_caller]
     fn assert_within_error(&self, truth: &Report) {
         let error = self.error_s() + 1e-6;
         let violations = self.violations();
         let mut largest: f64 = 0.0;
         let all = self.report.bottlenecks.iter().chain(&truth.bottlenecks);
-        for b in all.filter(|b| b.pattern != "unexplained") {
+        for b in all.filter(|b| is_of_calls(b)) {
             let [here, there] = [&self.report, truth].map(|report| severity(report, b));
             let most = error * b.calls as f64;
             largest = largest.max((here - there).abs() / b.calls as f64);
@@ -202,12 +203,14 @@ impl Recorded {
     }
 }
 
+fn is_of_calls(found: &Bottleneck) -> bool {
+    let together = PatternId::TOGETHER.map(PatternId::id);
+    !together.contains(&&*found.pattern)
+}
+
 /// Time lost at the place of `b`, for all patterns that name a cause.
 fn severity(report: &Report, b: &Bottleneck) -> f64 {
-    let explained = report
-        .bottlenecks
-        .iter()
-        .filter(|other| other.pattern != "unexplained");
+    let explained = report.bottlenecks.iter().filter(|other| is_of_calls(other));
     let alike = explained
         .filter(|other| (&other.operation, &other.location) == (&b.operation, &b.location));
     alike.map(|b| b.severity_s).sum()

@@ -1,16 +1,19 @@
 //! A profile for the Cube tools: time, waiting, what caused it, calls and bytes, by call path and thread.
 
 mod metrics;
+mod together;
 mod tree;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
 use laggard_cube::{Cube, Host, Process};
 use laggard_engine::events::{Events, Joined, OUTSIDE, Outside, Wait};
+use laggard_patterns::PatternId;
 use laggard_report::units::{duration, plural};
-use laggard_report::{Report, RootCause, SourceLocation};
+use laggard_report::{LocationTimes, OffWork, Report, RootCause};
 use laggard_trace::calls::CALLS;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -28,7 +31,20 @@ pub fn cube(events: &Events, report: &Report, output: &Path) -> Result<String> {
     let mut waits = Waits::default();
     events.join(&mut waits)?;
     let roots = report.root_causes.as_deref().unwrap_or_default();
-    let metrics = Metrics::new(waits.lost.keys().map(|(pattern, ..)| *pattern), roots);
+    // Of these a report has more than single calls tell.
+    let together = PatternId::TOGETHER.map(|pattern| pattern as u8);
+    waits
+        .lost
+        .retain(|(pattern, ..), _| !together.contains(pattern));
+    let places = events.placed.iter().map(|place| (place.rank, place.thread));
+    let places: Vec<(u32, u32)> = places.collect();
+    let tree = report.call_tree.iter();
+    let lost: Vec<_> = tree
+        .flat_map(|tree| together::lost(tree, &places))
+        .collect();
+    let of_calls = waits.lost.keys().map(|(pattern, ..)| *pattern);
+    let patterns = of_calls.chain(lost.iter().map(|lost| lost.pattern as u8));
+    let metrics = Metrics::new(patterns, roots);
     let (hosts, threads) = hosts(events);
     let mut filled = Filled {
         events,
@@ -37,11 +53,19 @@ pub fn cube(events: &Events, report: &Report, output: &Path) -> Result<String> {
         metrics,
         threads,
     };
-    filled.spent();
+    filled.spent(&report.locations);
     for ((pattern, site, location), lost) in &waits.lost {
         if let Some(metric) = filled.metrics.of_pattern(*pattern) {
             let node = filled.tree.call(*site);
             filled.add(metric, node, *location as usize, *lost);
+        }
+    }
+    for lost in &lost {
+        if let Some(metric) = filled.metrics.of_pattern(lost.pattern as u8) {
+            let node = filled.at(&lost.call, &lost.frames);
+            for (location, ns) in &lost.of {
+                filled.add(metric, node, *location, *ns);
+            }
         }
     }
     filled.caused(roots);
@@ -82,9 +106,14 @@ impl Filled<'_> {
     }
 
     /// Time by class, calls and bytes. Computation after a call is time of the function that made the
-    /// call, as in a report; what no record tells is the program's.
-    fn spent(&mut self) {
+    /// call, as in a report; what no record tells is the program's. Where the report's `told` have been off their
+    /// processors for longer than records between two calls tell, that is taken from work.
+    fn spent(&mut self, told: &[LocationTimes]) {
         let events = self.events;
+        let told = told
+            .iter()
+            .map(|times| ((times.rank, times.thread), &times.off_work));
+        let told: FxHashMap<(u32, u32), &OffWork> = told.collect();
         let locations = (0..events.locations()).into_par_iter();
         let between: Vec<Between> = locations.map(|at| Between::new(events, at)).collect();
         let spent = events.spent().into_iter().zip(between);
@@ -97,16 +126,37 @@ impl Filled<'_> {
                 self.add(self.metrics.bytes(), node, location, count(row.bytes));
             }
             let mut left = i64::try_from(spent.computation_ns).unwrap_or(i64::MAX);
+            let place = &events.placed[location];
+            let told = told.get(&(place.rank, place.thread));
+            let mut beyond = told.map_or([0; OUTSIDE.len()], |told| {
+                OUTSIDE.map(|part| told_ns(told, part))
+            });
+            // Work by place, and first that of which no record tells where it was.
+            let mut work = vec![(Tree::PROGRAM, 0)];
             for ((path, part), ns) in between.within(left) {
                 let node = self.tree.function(path);
-                let metric = match part {
-                    Some(part) => self.metrics.outside(part),
-                    None => self.metrics.computation(),
-                };
-                self.add(metric, node, location, ns);
+                match part {
+                    Some(part) => {
+                        self.add(self.metrics.outside(part), node, location, ns);
+                        beyond[part as usize] -= ns;
+                    }
+                    None => work.push((node, ns)),
+                }
                 left -= ns;
             }
-            self.add(self.metrics.computation(), Tree::PROGRAM, location, left);
+            work[0].1 = left;
+            work[1..].sort_unstable_by_key(|(node, ns)| (Reverse(*ns), *node));
+            for (part, mut beyond) in OUTSIDE.into_iter().zip(beyond) {
+                for (node, work) in &mut work {
+                    let ns = beyond.clamp(0, (*work).max(0));
+                    self.add(self.metrics.outside(part), *node, location, ns);
+                    *work -= ns;
+                    beyond -= ns;
+                }
+            }
+            for (node, ns) in work {
+                self.add(self.metrics.computation(), node, location, ns);
+            }
         }
     }
 
@@ -130,18 +180,31 @@ impl Filled<'_> {
 
     /// Where a root cause is in the tree.
     fn place(&mut self, root: &RootCause) -> usize {
-        let (operation, location, is_call) = match (&*root.activity, &root.until) {
-            ("latency", Some(until)) => (&until.operation, &until.location, true),
-            ("io" | "call", _) => (&root.operation, &root.location, true),
-            _ => (&root.operation, &root.location, false),
+        let (operation, location) = match (&*root.activity, &root.until) {
+            ("latency", Some(until)) => (&*until.operation, &until.location),
+            ("io" | "call", _) => (&*root.operation, &root.location),
+            _ => ("", &root.location),
         };
-        let frames: &SourceLocation = location;
-        let number = CALLS.iter().find(|call| call.name == operation);
-        match number.filter(|_| is_call) {
-            Some(call) => self.tree.call_at(call.number, &frames.callpath),
-            None => self.tree.function_at(&frames.callpath),
+        self.at(operation, &location.callpath)
+    }
+
+    /// A call of this name below these frames; without one, the innermost frame.
+    fn at(&mut self, name: &str, frames: &[String]) -> usize {
+        match CALLS.iter().find(|call| call.name == name) {
+            Some(call) => self.tree.call_at(call.number, frames),
+            None => self.tree.function_at(frames),
         }
     }
+}
+
+/// What a report tells of a part of computation, ns.
+fn told_ns(told: &OffWork, part: Outside) -> i64 {
+    let seconds = match part {
+        Outside::Blocked => told.blocked_s,
+        Outside::Preempted => told.preempted_s,
+        Outside::Kernel => told.kernel_s,
+    };
+    (seconds * 1e9).round() as i64
 }
 
 /// A call path, and what was done after it beside work.

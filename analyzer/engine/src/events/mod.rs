@@ -448,7 +448,8 @@ impl Events {
         })
     }
 
-    /// Goes over all locations once and gives the joined events to `to`.
+    /// Goes over all locations once and gives the joined events to `to`. Waits are those of single calls: only
+    /// a report has what they lost together ([`PatternId::TOGETHER`](laggard_patterns::PatternId::TOGETHER)).
     ///
     /// # Errors
     /// The errors of `to`.

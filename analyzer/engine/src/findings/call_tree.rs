@@ -28,7 +28,7 @@ use crate::findings::places::{self, Places};
 use crate::input::bounds::is_init;
 use crate::input::open::Opened;
 use crate::judge::profile::{Beside, Calls, LocationTimes, Profiled, Who};
-use crate::roots::activities::{Activity, Kind, Site};
+use crate::roots::activities::{Activity, Kind, OFF_WORK, Site};
 use crate::roots::carry::UNIT;
 use crate::stream::rows::TimeClass;
 
@@ -271,13 +271,25 @@ impl<N: Fn(PathKey) -> PathKey> Known<'_, N> {
                     .for_each(|(who, time)| add(REST, who, time));
             }
             Metric::OffWork(kind) => {
+                let number = OFF_WORK
+                    .iter()
+                    .position(|of| of == kind)
+                    .unwrap_or_default();
+                let mut left: FxHashMap<Who, i64> = FxHashMap::default();
+                for location in &own.locations {
+                    *left.entry(location.who()).or_default() += whole(location.outside[number]);
+                }
                 for ((site, _), threads) in own.off_work.iter().filter(|((_, of), _)| of == kind) {
                     let node = shape.off_work(*site, *kind);
                     let node = node.unwrap_or_else(|| shape.after_call(*site));
                     for (who, time) in threads {
                         add(node, *who, whole(*time));
+                        *left.entry(*who).or_default() -= whole(*time);
                     }
                 }
+                // What is not notable after a call is in the rest.
+                left.into_iter()
+                    .for_each(|(who, time)| add(REST, who, time));
             }
             Metric::Waiting => self.lost(PatternId::is_waiting, |site, who, time| {
                 add(shape.of_call(site), who, time);

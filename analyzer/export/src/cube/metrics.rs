@@ -38,7 +38,8 @@ const OTHERS: [Row; 3] = [
     ),
 ];
 /// What the time lost is.
-const LOST: &str = "Part of the time: waiting for others, and the completion of collectives.";
+const LOST: &str = "Part of the time: waiting for others, the completion of collectives, and what calls took longer \
+     than they cost.";
 
 /// The metric tree, and where its metrics are.
 pub struct Metrics {
