@@ -366,7 +366,7 @@ fn by_itself(found: &Bottleneck) -> String {
 }
 
 /// Place where a run hung, or that it is unknown; empty for a run that ended.
-fn how_it_ended(report: &Report) -> String {
+pub(crate) fn how_it_ended(report: &Report) -> String {
     let of_kind = |id| report.anomalies.iter().filter(move |row| row.id == id);
     let failed = of_kind("program_failed").next();
     let failed = failed.map(|row| format!(" The program failed: {}.", row.detail));

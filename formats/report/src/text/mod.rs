@@ -516,25 +516,31 @@ fn anomalies(out: &mut String, report: &Report, screen: usize, style: Style) {
     out.push('\n');
     paragraph(out, "Anomalies", screen, style, Tone::Strong);
     let rows = alike(&report.anomalies);
-    for (first, times, others) in rows.iter().take(ANOMALIES) {
-        let mut text = first.id.replace('_', " ");
-        if *times > 1 {
-            text.push_str(&format!(" ({} times)", count(*times)));
-        }
-        text.push_str(": ");
-        text.push_str(&first.detail);
-        match (&first.origin, others) {
-            (Some(origin), 0) => text.push_str(&format!(" [{origin}]")),
-            (Some(origin), others) => text.push_str(&format!(" [{origin} and {others} more]")),
-            (None, _) => {}
-        }
-        finding::labelled(out, first.severity.name(), &text, screen, style);
+    for row in rows.iter().take(ANOMALIES) {
+        let text = anomaly(row);
+        finding::labelled(out, row.0.severity.name(), &text, screen, style);
     }
     let hidden = rows.len().saturating_sub(ANOMALIES);
     if hidden > 0 {
         let text = format!("and {hidden} more in the report file");
         finding::labelled(out, "", &text, screen, style);
     }
+}
+
+/// A row of [`alike`] in words.
+pub(crate) fn anomaly((first, times, others): &(&Anomaly, u64, usize)) -> String {
+    let mut text = first.id.replace('_', " ");
+    if *times > 1 {
+        text.push_str(&format!(" ({} times)", count(*times)));
+    }
+    text.push_str(": ");
+    text.push_str(&first.detail);
+    match (&first.origin, others) {
+        (Some(origin), 0) => text.push_str(&format!(" [{origin}]")),
+        (Some(origin), others) => text.push_str(&format!(" [{origin} and {others} more]")),
+        (None, _) => {}
+    }
+    text
 }
 
 /// Merges anomalies that say the same of several locations: the first, the number of

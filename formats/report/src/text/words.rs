@@ -197,6 +197,16 @@ pub fn alike(anomalies: &[Anomaly]) -> Vec<(&Anomaly, u64, usize)> {
     text::alike(anomalies)
 }
 
+/// `damaged block (2 times): 17 records are lost [rank-3.lag]`: a row of [`alike`].
+pub fn anomaly(row: &(&Anomaly, u64, usize)) -> String {
+    text::anomaly(row)
+}
+
+/// `It did not end by itself: rank 1 was in MPI_Recv.`: how a run ended that was killed or failed, else empty.
+pub fn how_it_ended(report: &Report) -> String {
+    text::headline::how_it_ended(report).trim_start().to_owned()
+}
+
 /// Share of all time, percent, below which a finding is not worth a change of the program.
 pub const NEGLIGIBLE_PERCENT: f64 = text::NEGLIGIBLE_PERCENT;
 /// The least share of all time, percent, of a root cause with a hint.
