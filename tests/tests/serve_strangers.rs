@@ -1,5 +1,6 @@
 //! `laggard serve`, as those see it who should not, who are too many or too slow, and whose files are gone.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -220,6 +221,20 @@ fn old_questions_are_stopped_and_slow_clients_left() {
         }
     }
     assert!(stopped > 0);
+    // Whatever comes at once, each question is heard of.
+    let names = ["overview", "selection", "what_if", "nonsense"];
+    for id in 100..500 {
+        let mut question = json!({"id": id, "ask": names[id % names.len()]});
+        if question["ask"] == "what_if" {
+            question["changes"] = json!([["network", "latency=0"]]);
+        }
+        say(&mut quick, question.to_string().as_bytes());
+    }
+    let mut unheard: BTreeSet<u64> = (100..500).collect();
+    while !unheard.is_empty() {
+        let told: Value = serde_json::from_str(&hear(&mut quick)).expect("JSON");
+        unheard.remove(&told["id"].as_u64().expect("a number"));
+    }
     let mut slow = client(&served.address);
     let wait = Some(Duration::from_millis(500));
     slow.set_write_timeout(wait).expect("a timeout");

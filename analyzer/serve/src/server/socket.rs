@@ -125,7 +125,12 @@ async fn talk(server: Arc<Server>, mut socket: WebSocket, _client: OwnedSemaphor
             message = socket.recv() => match message {
                 Some(Ok(Message::Text(text))) => {
                     server.touch();
-                    take(&server, &text, &mut running, &answers).await;
+                    // Whoever does not take this is not heard any further.
+                    if let Some(text) = take(&server, &text, &mut running, &answers)
+                        && send(&mut socket, text).await.is_none()
+                    {
+                        return;
+                    }
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 _ => return,
@@ -145,22 +150,20 @@ async fn send(socket: &mut WebSocket, text: String) -> Option<()> {
     tokio::time::timeout(PATIENCE, sent).await.ok()?.ok()
 }
 
-/// Begins to work on a question.
-async fn take(
+/// Begins to work on a question. Returns what is told at once: that it is none, or that a former one is stopped.
+fn take(
     server: &Arc<Server>,
     text: &str,
     running: &mut Running,
     answers: &mpsc::Sender<String>,
-) {
+) -> Option<String> {
     let request = match Request::read(text) {
         Ok(request) => request,
         Err(error) => {
             let id = serde_json::from_str::<Value>(text).ok();
             let id = id.and_then(|value| value.get("id")?.as_u64());
             let told = json!({"id": id, "error": format!("no question: {error}")});
-            // Who sends nonsense faster than it takes answers gets none.
-            let _ = answers.try_send(told.to_string());
-            return;
+            return Some(told.to_string());
         }
     };
     let name = request.question.name();
@@ -168,29 +171,38 @@ async fn take(
     let work = tokio::spawn(async move {
         let id = request.id;
         let told = match ask(server, request.question).await {
-            Ok(answer) => json!({"id": id, "answer": answer}),
-            Err(error) => json!({"id": id, "error": format!("{error:#}")}),
+            (number, Ok(answer)) => json!({"id": id, "number": number, "answer": answer}),
+            (number, Err(error)) => {
+                json!({"id": id, "number": number, "error": format!("{error:#}")})
+            }
         };
         let _ = answering.send(told.to_string()).await;
     });
-    if let Some(old) = running.next(name, (request.id, work.abort_handle())) {
-        let _ = answers.try_send(json!({"id": old, "stopped": true}).to_string());
-    }
+    let old = running.next(name, (request.id, work.abort_handle()))?;
+    Some(json!({"id": old, "stopped": true}).to_string())
 }
 
-/// The answer of all agents. If this is dropped, they stop.
-async fn ask(server: Arc<Server>, question: Question) -> Result<Value> {
-    let _replay = match question {
-        Question::WhatIf(_) => Some(server.replays.acquire().await?),
+/// The answer of all agents, and the number of the share that it is of. If this is dropped, they stop.
+async fn ask(server: Arc<Server>, question: Question) -> (u64, Result<Value>) {
+    // Neither is ever closed.
+    let replay = match question {
+        Question::WhatIf(_) => server.replays.clone().acquire_owned().await.ok(),
         _ => None,
     };
-    let _turn = server.work.acquire().await?;
+    let turn = server.work.clone().acquire_owned().await.ok();
     let (number, share) = server.shares.newest();
-    let packed = Shares::packed(number, &question)?;
+    let packed = match Shares::packed(number, &question) {
+        Ok(packed) => packed,
+        Err(error) => return (number, Err(error)),
+    };
     let reply = server.head.ask(&server.stream, &packed).await;
-    let made = tokio::task::spawn_blocking(move || answer(&share, &question, reply));
-    made.await
-        .unwrap_or_else(|_| bail!("laggard failed to answer this question"))
+    let made = tokio::task::spawn_blocking(move || {
+        // What is begun goes on if it is stopped: until it ends, nobody else has its turn.
+        let _turns = (replay, turn);
+        answer(&share, &question, reply)
+    });
+    let failed = |_| bail!("laggard failed to answer this question");
+    (number, made.await.unwrap_or_else(failed))
 }
 
 #[cfg(test)]
