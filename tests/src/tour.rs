@@ -237,11 +237,8 @@ impl Tour {
                 "#system tr[tabindex]:nth-of-type({})",
                 3 + threads
             ));
-            let first = "new URLSearchParams(location.hash.slice(1)).get('first') ?? -1";
-            assert_eq!(
-                number(&mut self.browser, &format!("Number({first})")),
-                threads as f64 - 1.0
-            );
+            let chosen = "new URLSearchParams(location.hash.slice(1)).get('ranks')";
+            assert_eq!(self.browser.value(chosen), format!("0.{}", threads - 1));
         }
         self.click(first_rank);
         assert_eq!(self.count("#system tr[tabindex]"), before);
@@ -358,14 +355,12 @@ pub fn tour(bench: &Bench, trace: &Path, report: &Path, name: &str) -> Seen {
         tour.threads(&told, name);
     }
     // A rank may have many locations.
-    let locations = told["locations"].as_array().map_or(0, Vec::len);
     let hosts = told["run"]["hosts"].as_array().map_or(0, Vec::len);
     let rows = tour.count("#system tr[tabindex]").saturating_sub(hosts);
     if rows > 1 && told["run"]["ranks"] == rows {
         tour.click("#system tr:last-child");
-        let last = "new URLSearchParams(location.hash.slice(1)).get('last') ?? -1";
-        let last = number(&mut tour.browser, &format!("Number({last})"));
-        assert_eq!(last, locations as f64 - 1.0);
+        let chosen = "new URLSearchParams(location.hash.slice(1)).get('ranks')";
+        assert_eq!(tour.browser.value(chosen), (rows - 1).to_string());
         tour.press("0");
     }
     let gain = tour.mend();

@@ -111,7 +111,7 @@ fn answers(client: &mut TcpStream) -> Vec<String> {
     let answer = |question| {
         let reply = reply(client, question);
         assert!(reply["answer"].is_object(), "{reply}");
-        reply.to_string()
+        reply["answer"].to_string()
     };
     questions.map(answer).collect()
 }
@@ -134,6 +134,10 @@ fn what_was_followed_is_what_is_there_in_the_end() {
         assert_eq!(later["hangs"], json!([]));
         // Answers while it runs: who is late is known.
         let overview = reply(&mut client, json!({"ask": "overview"}));
+        // That its trace has no end yet is no anomaly.
+        assert_eq!(overview["answer"]["ended"], "");
+        let odd = overview["answer"]["anomalies"].to_string();
+        assert!(!odd.contains("truncated"), "{odd}");
         let cause = overview["answer"]["root_causes"][0]["what"].to_string();
         assert!(cause.contains("rank 1"), "{overview}");
         answers(&mut client);
@@ -423,6 +427,11 @@ fn a_rank_that_is_killed_is_told_and_what_it_left_can_be_served() {
         text.ends_with(": ranks 0-2; rank 1 was the first."),
         "{text}"
     );
+    let overview = reply(&mut client, json!({"ask": "overview"}));
+    let ended = overview["answer"]["ended"].as_str().expect("a text");
+    assert!(ended.starts_with("It did not end by itself: "), "{ended}");
+    let odd = overview["answer"]["anomalies"].to_string();
+    assert!(odd.contains("truncated trace"), "{odd}");
     let followed = answers(&mut client);
     drop(served);
     // As a page that comes later finds it.
@@ -489,6 +498,74 @@ fn a_trace_that_goes_underneath_is_told() {
     running.ends();
 }
 
+/// Waits until a condition of the page holds.
+#[track_caller]
+fn settle(browser: &mut Browser, condition: &str) {
+    let begun = Instant::now();
+    while browser.value(condition) != true {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{condition}: {:?}",
+            browser.complaints()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Threads that come move those of other ranks, and each report numbers places and root causes anew.
+#[test]
+fn what_was_chosen_stays_when_threads_come() {
+    let mut running = Running::new("follow-chosen", "more");
+    let (served, mut client) = running.follow(&[]);
+    until(&mut client, |news| news["number"].as_u64() >= Some(2));
+    let mut browser = Browser::start(&running.bench.dir);
+    // As links of earlier versions had it.
+    browser.visit(&format!("{}#first=1&last=1&profile=rc1", served.address));
+    settle(&mut browser, "document.body?.dataset.state === 'ready'");
+    settle(&mut browser, "location.hash.includes('profile=rc-')");
+    browser.value("document.getElementById('hot').click()");
+    settle(&mut browser, "location.hash.includes('node=')");
+    let words = "JSON.stringify(['ranks', 'profile', 'node'].map((name) =>
+        new URLSearchParams(location.hash.slice(1)).get(name)))";
+    let place =
+        "document.querySelector('#tree tr.chosen')?.cells[0].textContent.replace(/[▸▾]/, ' ')";
+    let chosen = [browser.value(words), browser.value(place)];
+    assert!(
+        chosen[0]
+            .as_str()
+            .expect("text")
+            .starts_with("[\"1\",\"rc-"),
+        "{chosen:?}"
+    );
+    running.tell();
+    // The rank has three threads now.
+    let note = "document.getElementById('course-note').textContent";
+    settle(
+        &mut browser,
+        &format!("{note}.includes(' of 3 at a moment')"),
+    );
+    fs::remove_file(&running.file).expect("a file");
+    running.ends();
+    settle(
+        &mut browser,
+        "document.getElementById('live').dataset.state === 'ended'",
+    );
+    settle(&mut browser, "document.body.dataset.state === 'ready'");
+    settle(
+        &mut browser,
+        &format!("{note}.includes(' of 3 at a moment')"),
+    );
+    assert_eq!([browser.value(words), browser.value(place)], chosen);
+    assert_eq!(browser.complaints(), [""; 0]);
+    assert_eq!(
+        browser.value("document.getElementById('problem').textContent"),
+        ""
+    );
+    // A root cause that is no more is said to be so.
+    browser.value("location.hash = 'profile=rc-0123456789ab'");
+    settle(&mut browser, "!location.hash.includes('profile')");
+}
+
 #[test]
 fn a_page_follows_a_program_that_run_has_started() {
     let bench = Bench::beside("follow-page");
@@ -516,17 +593,6 @@ fn a_page_follows_a_program_that_run_has_started() {
     let mut served = Served { server, address };
     let mut browser = Browser::start(&bench.dir);
     browser.visit(&served.address);
-    let settle = |browser: &mut Browser, condition: &str| {
-        let begun = Instant::now();
-        while browser.value(condition) != true {
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{condition}: {:?}",
-                browser.complaints()
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    };
     settle(
         &mut browser,
         "document.getElementById('live').dataset.state === 'runs'",

@@ -2,6 +2,7 @@
 
 mod curves;
 mod keys;
+mod links;
 mod programs;
 
 use std::fs;
@@ -243,11 +244,12 @@ fn profile_and_matrix_have_the_numbers_of_the_report_and_are_saved() {
     // The hot path leads to a call that waits; its ranks add up.
     browser.value("document.getElementById('hot').click()");
     settle(&mut browser);
-    let chosen = number(
-        &mut browser,
-        "new URLSearchParams(location.hash.slice(1)).get('node')",
+    let chosen = browser.value("new URLSearchParams(location.hash.slice(1)).get('node')");
+    let tree = reply(
+        &mut client(&served.address),
+        json!({"ask": "tree", "metric": "waiting", "place": chosen}),
     );
-    let node = &nodes[chosen as usize];
+    let node = &nodes[tree["answer"]["node"].as_u64().expect("a place") as usize];
     assert!(
         node["waiting_s"]["inclusive"].as_f64() > Some(0.0),
         "{node}"
@@ -388,6 +390,44 @@ fn metrics_are_a_tree(browser: &mut Browser, report: &Value) {
     settle(browser);
 }
 
+/// How the run ended, and what is wrong with its trace, in the words of the text report.
+#[test]
+fn what_is_wrong_with_a_trace_is_said() {
+    let served = Served::by("serve-odd", |bench| {
+        let report = fs::read(bench.path("trace").join("report.json")).expect("a report");
+        let mut report: Value = serde_json::from_slice(&report).expect("JSON");
+        let row = |id: &str, severity: &str, detail: &str| json!({"id": id, "severity": severity, "count": 2, "detail": detail, "origin": "rank-3.lgt"});
+        let mut rows = vec![
+            row("cut_off_in", "warning", "rank 1 was in MPI_Recv"),
+            row("damaged_block", "error", "17 records are lost"),
+        ];
+        rows.extend((0..40).map(|at| row("odd", "info", &format!("{at}{}", "x".repeat(5000)))));
+        report["anomalies"] = rows.into();
+        let odd = bench.path("odd.json");
+        fs::write(&odd, report.to_string()).expect("a file");
+        start(bench, &["-q", "--report", odd.to_str().expect("a name")])
+    });
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    settle(&mut browser);
+    let ended = browser.value("document.getElementById('ended').textContent");
+    assert_eq!(ended, "It did not end by itself: rank 1 was in MPI_Recv.");
+    let rows = browser.value(
+        "[...document.querySelectorAll('#anomalies tr')].map((row) => row.textContent.slice(0, 80))",
+    );
+    assert_eq!(rows.as_array().map(Vec::len), Some(21), "{rows}");
+    assert_eq!(
+        rows[1],
+        "errordamaged block (2 times): 17 records are lost [rank-3.lgt]"
+    );
+    let caption = browser.value("document.querySelector('#anomalies caption').textContent");
+    assert_eq!(
+        caption,
+        "20 of 42 anomalies, the worst. report.json has all."
+    );
+    keep("odd.png", &browser.picture(WIDTH));
+}
+
 /// A list that is cut says how much there is, and where the rest is.
 #[test]
 fn lists_that_are_cut_say_so() {
@@ -506,7 +546,7 @@ fn what_ranks_share_is_said() {
         note(by),
         "Cells of hosts have no parts: choose them by ranks."
     );
-    assert!(has_hash(&mut browser, "last=1"));
+    assert!(has_hash(&mut browser, "ranks=0-1"));
     served.end();
 }
 
@@ -703,7 +743,7 @@ fn ranks_stand_in_their_grid() {
     browser.press("ArrowDown");
     browser.press("Enter");
     settle(&mut browser);
-    assert!(has_hash(&mut browser, "first=1&last=1"));
+    assert!(has_hash(&mut browser, "ranks=1"));
     // The grid of three ranks; the address leads there.
     browser.value(
         "(() => {

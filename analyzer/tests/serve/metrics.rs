@@ -575,7 +575,13 @@ fn findings_know_their_places_in_the_profile() {
     let findings = overview["findings"].as_array().unwrap();
     assert!(!findings.is_empty());
     for found in findings {
-        let node = &nodes[found["node"].as_u64().unwrap() as usize];
+        let place = json!({"ask": "tree", "metric": "time", "place": found["node"]});
+        let told = of(&share, place);
+        let node = &nodes[told["node"].as_u64().unwrap() as usize];
+        let row = told["nodes"].as_array().unwrap().iter();
+        let mut row = row.filter(|row| row[8] == found["node"]);
+        assert_eq!(row.next().unwrap()[0], told["node"]);
+        assert!(row.next().is_none());
         assert_eq!(
             (&node.kind[..], &node.name[..]),
             ("call", found["operation"].as_str().unwrap())

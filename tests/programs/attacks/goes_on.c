@@ -3,7 +3,8 @@
  * nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another thread does that, and the first one
  * waits for it. In "circles", such threads wait for each other in the end; in "mutexes", two of the first rank want each
  * other's. In "looks", there are no rounds: ranks look for a message that nobody sends; in "steps", they pass some time
- * between short calls. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and
+ * between short calls. In "more", each rank starts two threads in the end, which make calls until the first file is gone
+ * again. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and
  * removes it. */
 #include "../common.h"
 #include <pthread.h>
@@ -100,6 +101,24 @@ static void wait_for_mutexes(void)
         pthread_join(threads[own], NULL);
 }
 
+static void *sends(void *unused)
+{
+    while (is_there()) {
+        pass_ms(5);
+        MPI_Send(&rank, 1, MPI_INT, MPI_PROC_NULL, 0, WORLD);
+    }
+    return unused;
+}
+
+static void start_more(void)
+{
+    pthread_t threads[2];
+    for (int own = 0; own < 2; own++)
+        REQUIRE(pthread_create(&threads[own], NULL, sends, NULL) == 0);
+    for (int own = 0; own < 2; own++)
+        pthread_join(threads[own], NULL);
+}
+
 int main(int argc, char **argv)
 {
     int provided;
@@ -125,6 +144,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(scene, "hangs") == 0)
         circle();
+    if (strcmp(scene, "more") == 0)
+        start_more();
     if (strcmp(scene, "mutexes") == 0) {
         if (rank == 0)
             wait_for_mutexes();

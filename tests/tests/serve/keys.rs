@@ -30,7 +30,7 @@ fn keys_reach_calls_ranks_times_and_cells() {
     press(&mut browser, &["ArrowDown"]);
     assert!(text(&mut browser, "#heat-at").contains("Enter chooses the row"));
     press(&mut browser, &["Enter"]);
-    assert!(has_hash(&mut browser, "first=1&last=1"));
+    assert!(has_hash(&mut browser, "ranks=1"));
     browser.value(
         "for (const key of ['ArrowRight', 'ArrowRight', 'ArrowRight'])
              document.getElementById('heat').dispatchEvent(
@@ -38,7 +38,7 @@ fn keys_reach_calls_ranks_times_and_cells() {
     );
     assert!(text(&mut browser, "#heat-at").contains("Enter shows"));
     press(&mut browser, &["Enter"]);
-    assert!(has_hash(&mut browser, "until=") && has_hash(&mut browser, "first=1&last=1"));
+    assert!(has_hash(&mut browser, "until=") && has_hash(&mut browser, "ranks=1"));
     assert!(!text(&mut browser, "#heat-at").contains("Enter shows"));
     key(&mut browser, "0");
     settle(&mut browser);
@@ -82,6 +82,6 @@ fn keys_reach_calls_ranks_times_and_cells() {
     press(&mut browser, &["ArrowRight", "ArrowRight"]);
     assert!(text(&mut browser, "#matrix-at").starts_with("0 waits for 2: "));
     press(&mut browser, &["Enter"]);
-    assert!(has_hash(&mut browser, "first=0&last=2"));
+    assert!(has_hash(&mut browser, "ranks=0-2"));
     assert_eq!(browser.complaints(), [""; 0]);
 }

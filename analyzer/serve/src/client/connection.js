@@ -1,5 +1,8 @@
 // The conversation with laggard: questions with numbers, answers by number.
 
+import { asked, tell } from "./problems.js";
+import { run } from "./state.js";
+
 /** Questions that views ask again whenever anything else changes. */
 const AGAIN = ["alike", "changes", "course", "heat", "line", "sampled", "selection"];
 const ENDED = "laggard has ended: start laggard serve again, and open its new address";
@@ -8,19 +11,16 @@ const open = new Map();
 const kept = new Map();
 let socket = null;
 let next = 1;
-let told = () => {};
 let heard = () => {};
+let goesOn = () => {};
 let last = null;
 
-/** Calls `tell` with what is wrong, or with "". */
-export function onProblem(tell) {
-  told = tell;
-}
-
-/** Calls `hear` with what the server tells by itself, also with what it told last. */
-export function onNews(hear) {
-  heard = hear;
-  if (last !== null) hear(last);
+/** Calls `hear` with what the server tells by itself, also with what it told last, and `goOn` with a later run's number. */
+export function onNews(hear, goOn) {
+  [heard, goesOn] = [hear, goOn];
+  if (last === null) return;
+  hear(last);
+  goOn(last.number);
 }
 
 /** Whose parts an answer lacks. */
@@ -45,19 +45,27 @@ function connect() {
     let isOpen = false;
     made.onopen = () => {
       isOpen = true;
+      tell("connection", "");
       ready(made);
     };
     made.onmessage = (message) => {
-      const { id, answer, error, stopped, news } = JSON.parse(message.data);
+      const { id, number, answer, error, stopped, news } = JSON.parse(message.data);
       if (news) {
         last = news;
-        kept.clear();
         heard(news);
+        goesOn(news.number);
         return;
       }
       const waiting = open.get(id);
       open.delete(id);
-      told(error ?? without(answer?.missing));
+      if (waiting?.kind === "overview" && answer) answer.number = number;
+      // Positions are those of another run.
+      else if (waiting && number !== undefined && number !== run.number) {
+        waiting.failed(new Error("of another run"));
+        goesOn(number);
+        return;
+      }
+      if (!stopped) tell(waiting?.kind ?? "", error ?? without(answer?.missing));
       if (stopped || error) waiting?.failed(new Error(error ?? "asked anew"));
       else waiting?.ready(answer);
       if (answer && !answer.missing && AGAIN.includes(waiting?.kind)) kept.set(waiting.kind, [waiting.text, message.data]);
@@ -67,16 +75,20 @@ function connect() {
       failed(new Error("laggard does not answer"));
       for (const { failed: give } of open.values()) give(new Error("closed"));
       open.clear();
-      told(isOpen ? ENDED : await refusal());
+      tell("connection", isOpen ? ENDED : await refusal());
     };
   });
 }
 
 /** The answer to a question; null if there is none, which the page then says. */
 export async function ask(question) {
-  const [kind, text] = [question.ask, JSON.stringify(question)];
+  const [kind, text] = [question.ask, `${run.number} ${JSON.stringify(question)}`];
   const before = kept.get(kind);
-  if (before?.[0] === text && socket !== null) return JSON.parse(before[1]).answer;
+  if (before?.[0] === text && socket !== null) {
+    tell(kind, "");
+    return JSON.parse(before[1]).answer;
+  }
+  asked(kind);
   try {
     if (socket === null || (socket instanceof WebSocket && socket.readyState > 1)) {
       socket = null;

@@ -6,6 +6,7 @@ import { byKeys, within } from "./cursor.js";
 import { drawMessages, messages } from "./messages.js";
 import { drawPath, path } from "./path.js";
 import { onCanvas } from "./pen.js";
+import { nameAt, positionOf } from "./places.js";
 import { curves, isSampled, legend, stack, sums } from "./sampled.js";
 import { change, pan, run, state, zoom } from "./state.js";
 import { cut, duration, moment, ticks, who } from "./units.js";
@@ -29,10 +30,17 @@ let functions = null;
 let asked = 0;
 let grip = null;
 /** What keys move: a location, a moment, and the number of a call there. */
-let cursor = { location: 0, at: 0, number: null };
+let cursor = { location: 0, at: 0, number: null, name: null, run: 0 };
+
+/** Moves it there. */
+function put(location, at, number = null) {
+  cursor = { location, at, number, name: nameAt(location), run: run.number };
+}
 
 /** Asks for the time line of what is looked at. */
 export async function show() {
+  // Positions are others in a run that has gone on.
+  if (cursor.name !== null && cursor.run !== run.number) put(positionOf(cursor.name) ?? 0, cursor.at, cursor.number);
   const question = {
     from_s: state.from,
     until_s: state.until,
@@ -344,7 +352,7 @@ box.addEventListener("change", () => change({ sampled: box.checked ? "1" : "" })
 
 /** Keys go on from what a location did at a moment. */
 export function aim(location, at) {
-  cursor = { location, at, number: null };
+  put(location, at);
 }
 
 /** Shows the next or the former ranks. */
@@ -360,7 +368,7 @@ function openCall(lane, call) {
     change({ call: null });
     return;
   }
-  cursor = { location: lane.location, at: middleOf(call), number: call[0] };
+  put(lane.location, middleOf(call), call[0]);
   change({ call: [cursor.location, cursor.number, cursor.at] });
 }
 
@@ -371,7 +379,7 @@ const across = (by) => () => {
   const next = calls[calls.indexOf(call) + by];
   const length = state.until - state.from;
   const at = next ? middleOf(next) : within(cursor.at, state.from, state.until) + (call ? 0 : (by * length) / STEPS);
-  cursor = { location: lane.location, at: within(at, 0, run.end), number: (next ?? call)?.[0] ?? null };
+  put(lane.location, within(at, 0, run.end), (next ?? call)?.[0] ?? null);
   if (!next && (call || at < state.from || at > state.until)) pan(by / 2);
 };
 
@@ -380,7 +388,7 @@ const down = (by) => () => {
   if (shown === null || shown.lanes.length === 0) return;
   const { lane, call } = place();
   const location = within(lane.location + by, 0, run.locations - 1);
-  cursor = { location, at: call === null ? cursor.at : middleOf(call), number: null };
+  put(location, call === null ? cursor.at : middleOf(call));
   if (!shown.lanes.some((one) => one.location === location)) move(by);
 };
 

@@ -1,13 +1,14 @@
 // A program that still runs: what the server tells by itself, and what follows from that for the views.
 
 import { ask, onNews } from "./connection.js";
-import { change, run, state } from "./state.js";
+import { learn as take, renew, run } from "./state.js";
 import { tell as tellRecorded } from "./steer.js";
 import { fill, ranksOf, showFound } from "./tables.js";
 import { cut, duration } from "./units.js";
 import { offer } from "./whatif.js";
 
-let number = null;
+/** The number of the run that is asked about. */
+let awaited = 0;
 
 /** How the program goes on, and in which calls ranks have been for long. */
 function tell(news) {
@@ -33,40 +34,30 @@ function tell(news) {
 }
 
 /** Takes what the run is. */
-export function learn({ end_s: end, locations, kinds, metrics, profile }) {
-  if (metrics.length !== run.metrics.length) {
+export function learn(overview, into = take) {
+  if (String(overview.metrics) !== String(run.metrics)) {
     for (const id of ["metric", "curve"]) {
-      document.getElementById(id).replaceChildren(...metrics.map(([metric, name]) => new Option(name, metric)));
+      const options = overview.metrics.map(([metric, name]) => new Option(name, metric));
+      document.getElementById(id).replaceChildren(...options);
     }
   }
-  Object.assign(run, { end, locations, kinds, metrics, profile });
-}
-
-/** Shows what came; who looks at the end of the run goes on doing so. */
-async function hear(news) {
-  tell(news);
-  if (number === news.number) return;
-  const isFirst = number === null;
-  number = news.number;
-  if (isFirst) return;
-  const overview = await ask({ ask: "overview" });
-  if (overview === null) return;
-  const grown = overview.end_s - run.end;
-  const [isAtEnd, hasAll] = [state.until >= run.end, state.last >= run.locations - 1];
-  const isWhole = isAtEnd && state.from <= 0;
-  learn(overview);
-  run.number = number;
   document.getElementById("size").textContent = sizeOf(overview);
   showFound(overview);
   offer(overview);
-  change({
-    ...(isAtEnd ? { from: isWhole ? 0 : state.from + grown, until: overview.end_s } : {}),
-    ...(hasAll ? { last: overview.locations - 1 } : {}),
-  });
+  into(overview);
+}
+
+/** Shows what is there by now, if that is another run than what is shown. */
+async function goOn(number) {
+  if (number <= Math.max(run.number, awaited)) return;
+  awaited = number;
+  const overview = await ask({ ask: "overview" });
+  awaited = 0;
+  if (overview !== null) learn(overview, renew);
 }
 
 /** What the run is, in a line. */
-export function sizeOf(overview) {
+function sizeOf(overview) {
   const { size, waiting_percent: waiting, unknown_waiting: unknown } = overview;
   if (unknown === "") return `${size}. ${waiting.toFixed(0)} % of the time is waiting.`;
   return waiting === 0
@@ -76,5 +67,5 @@ export function sizeOf(overview) {
 
 /** From now on what the server tells is shown. */
 export function follow() {
-  onNews(hear);
+  onNews(tell, goOn);
 }

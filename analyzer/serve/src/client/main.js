@@ -1,15 +1,16 @@
 // The page: asks what the run is, then shows what the address says, and again whenever something else is looked at.
 
-import { ask, onProblem } from "./connection.js";
+import { ask } from "./connection.js";
 import * as course from "./course.js";
 import * as heat from "./heat.js";
 import * as line from "./line.js";
-import { follow, learn, sizeOf } from "./live.js";
+import { follow, learn } from "./live.js";
 import * as matrix from "./matrix.js";
+import * as problems from "./problems.js";
 import { isSampled } from "./sampled.js";
 import { addButtons } from "./save.js";
-import { SWITCHES, change, fromAddress, onChange, pan, run, state, zoom } from "./state.js";
-import { showCall, showChanges, showFound, showSelection } from "./tables.js";
+import { SWITCHES, change, fromAddress, isWritten, onChange, pan, run, state, zoom } from "./state.js";
+import { showCall, showChanges, showSelection } from "./tables.js";
 import * as topology from "./topology.js";
 import * as tree from "./tree.js";
 import { moment } from "./units.js";
@@ -30,16 +31,19 @@ function showAll() {
   // Who drags asks often: only the last place counts.
   timer = setTimeout(async () => {
     pending += 1;
-    await Promise.all(views.map((view) => view()));
+    problems.begin();
+    await Promise.all([...views.map((view) => view()), isWritten()]);
     pending -= 1;
-    if (pending === 0) document.body.dataset.state = "ready";
+    if (pending > 0) return;
+    problems.end();
+    document.body.dataset.state = "ready";
   }, 15);
 }
 
 const keys = {
   "+": () => zoom(0.5),
   "-": () => zoom(2),
-  0: () => change({ from: 0, until: run.end, first: 0, last: run.locations - 1, call: null }),
+  0: () => change({ from: 0, until: run.end, first: 0, last: run.locations - 1, call: null, ...problems.without() }),
   ArrowLeft: () => pan(-0.25),
   ArrowRight: () => pan(0.25),
   ArrowUp: () => line.move(-1),
@@ -49,27 +53,21 @@ const keys = {
   c: () => change({ path: !state.path }),
   m: () => change({ messages: !state.messages }),
   s: () => change({ sampled: state.sampled === "" && isSampled() ? "1" : "" }),
-  Escape: () => change({ call: null }),
+  Escape: () => change({ call: null, ...problems.without() }),
 };
 
 async function start() {
-  onProblem((text) => {
-    element("problem").textContent = text;
-  });
   const overview = await ask({ ask: "overview" });
   if (overview === null) return;
-  learn(overview);
   document.title = `${overview.command} – laggard`;
   element("command").textContent = overview.command;
-  element("size").textContent = sizeOf(overview);
   element("legend").replaceChildren(...overview.kinds.map((kind) => {
     const made = document.createElement("span");
     made.textContent = kind;
     made.style.setProperty("--own", `var(--${kind})`);
     return made;
   }));
-  showFound(overview);
-  whatIf.offer(overview);
+  learn(overview);
   addButtons();
   onChange(showAll);
   for (const name of ["metric", "curve"]) {
@@ -80,6 +78,8 @@ async function start() {
   element("in").addEventListener("click", keys["+"]);
   element("out").addEventListener("click", keys["-"]);
   element("all").addEventListener("click", keys[0]);
+  // Who does something has read it.
+  for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, () => problems.tell("choice", ""), true);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("select, input")) return;
     const act = keys[event.key];

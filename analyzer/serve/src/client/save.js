@@ -1,6 +1,7 @@
 // What is shown as files: tables as CSV and Parquet, with the numbers as they were answered, and pictures.
 
 import { svgOf } from "./pen.js";
+import { tell } from "./problems.js";
 
 const told = new Map();
 
@@ -85,7 +86,7 @@ async function png(svg) {
 const drawn = (name, canvas) => canvas.toBlob((blob) => {
   // Browsers have a largest picture.
   if (blob !== null) download(name, blob);
-  else document.getElementById("problem").textContent = "the picture is empty, or too large for PNG: save it as SVG";
+  else tell("saved", "the picture is empty, or too large for PNG: save it as SVG");
 });
 
 /** Adds buttons for a table or picture: what each saves, and how. */
@@ -121,7 +122,7 @@ export function addButtons() {
       try {
         download(`${of.id}.parquet`, await parquet(rows(of)));
       } catch (error) {
-        document.getElementById("problem").textContent = `the table cannot be saved: ${error.message}`;
+        tell("saved", `the table cannot be saved: ${error.message}`);
       }
     },
   });

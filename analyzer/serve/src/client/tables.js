@@ -3,6 +3,7 @@
 import { MOST, chain, follow, forget } from "./chain.js";
 import { ask } from "./connection.js";
 import { LANES, aim, draw } from "./line.js";
+import { stands } from "./problems.js";
 import { keep } from "./save.js";
 import { change, run, state } from "./state.js";
 import { amount, bytes, cut, duration, moment, who } from "./units.js";
@@ -58,8 +59,15 @@ function moments(location, { start_s: start, end_s: end }) {
 /** Ranks of a row, with the numbers of their threads where these are told. */
 export const ranksOf = (row) => row.threads === "" ? row.ranks : `${row.ranks}, threads ${row.threads}`;
 
-/** Findings and root causes of the report. */
+/** Findings and root causes of the report, how the run ended, and what is wrong with its trace. */
 export function showFound(overview) {
+  const { ended, anomalies, anomalies_in_report: ofAnomalies } = overview;
+  Object.assign(document.getElementById("ended"), { textContent: ended, hidden: ended === "" });
+  document.getElementById("odd").hidden = anomalies.length === 0;
+  fill("anomalies", [
+    ["", (row) => row.severity],
+    ["What", (row) => row.what],
+  ], anomalies, null, cut(anomalies.length, ofAnomalies, "anomalies, the worst", "report.json has all."));
   const { findings, findings_in_report: ofFindings, root_causes: roots, root_causes_in_report: ofRoots } = overview;
   fill("findings", [
     ["Time lost", (row) => duration(row.severity_s), true],
@@ -86,7 +94,7 @@ export function showFound(overview) {
     ...(row.worst === null ? {} : moments(row.location, row.worst)),
     ...(row.location === null ? {} : around(row.location)),
     ...(row.node === null ? {} : { node: row.node }),
-    profile: row.id,
+    profile: row.key,
     matrix: "waiting",
     call: null,
   }), cut(roots.length, ofRoots, "root causes", "report.json has all."));
@@ -185,7 +193,10 @@ export async function showCall() {
   }
   const [location, number, at] = state.call;
   const call = await ask({ ask: "call", location, number, at_s: at });
-  if (call === null) return;
+  if (call === null) {
+    box.hidden ||= stands("call");
+    return;
+  }
   const longest = call.waits.reduce((most, one) => (most === null || one.lost_s > most.lost_s ? one : most), null);
   const steps = longest === null ? [] : await follow(location, longest);
   if (steps === null) return;

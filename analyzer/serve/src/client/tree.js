@@ -2,22 +2,30 @@
 // is closed has its inclusive amount, and what is open what is left without those below it.
 
 import { ask } from "./connection.js";
+import { tell as tellProblem } from "./problems.js";
 import { keep } from "./save.js";
-import { change, run, state } from "./state.js";
+import { change, lose, rename, run, state } from "./state.js";
 import { fill } from "./tables.js";
 import { bytes, cut, duration } from "./units.js";
 
 /** Pixels from nothing to the most of a rank. */
 const SPREAD = 200;
+/** Metrics whose parts are shown at first. */
+const USUAL = ["time", "lost"];
+/** Most characters of rows that are open or closed, in the address. */
+const FOLDS = 800;
 const element = (id) => document.getElementById(id);
+/** What the address says of these rows. */
+let folds = { open: "", parts: "", closed: "", threads: "" };
 let shown = null;
 let asked = "";
 let drawn = "";
-/** The metric whose place among the others was shown last. */
-let unfolded = "";
-const open = new Set([0]);
+/** The metric and the place whose places among the others were shown last. */
+let [unfolded, revealed] = ["", ""];
+/** Places whose parts are shown. */
+const open = new Set();
 /** Ids of the metrics whose parts are shown. */
-const divided = new Set(["time", "lost"]);
+const divided = new Set(USUAL);
 /** Hosts whose ranks are not shown. */
 const closed = new Set();
 /** First ranks of the rows whose threads are shown. */
@@ -36,10 +44,66 @@ function changed(row, whole) {
   return `${more > 0 ? "+" : "−"}${amount(Math.abs(more), shown.unit, whole)}`;
 }
 
+/** Some of a list, as a text of the address: as much as it may be long. */
+function listed(all, between = ".") {
+  let text = "";
+  for (const one of all) if (text.length + String(one).length < FOLDS) text += `${text === "" ? "" : between}${one}`;
+  return text === "" ? "-" : text;
+}
+
+/** Whether a list is what a set has. */
+const areAll = (list, set) => list.length === set.size && list.every((one) => set.has(one));
+
+/** Notes in the address which rows are open or closed. */
+function fold(nodes) {
+  const isOpen = [...nodes.values()].filter(({ id, below }) => below.length > 0 && open.has(id)).map(({ id }) => id);
+  const usual = new Set(ways(nodes, shown.node ?? 0));
+  const hasParts = ({ id }) => shown.metrics.some(({ parent }) => parent === id);
+  const inParts = shown.metrics.filter((row) => hasParts(row) && divided.has(row.id)).map(({ id }) => id);
+  const usualParts = new Set(shown.metrics.filter((row) => hasParts(row) && isUsual(row.id)).map(({ id }) => id));
+  folds = {
+    open: areAll(isOpen, usual) ? "" : listed(isOpen),
+    parts: areAll(inParts, usualParts) ? "" : listed(inParts),
+    closed: closed.size === 0 ? "" : listed(closed, " "),
+    threads: parted.size === 0 ? "" : listed(parted),
+  };
+  if (Object.entries(folds).some(([name, text]) => state[name] !== text)) rename(folds);
+}
+
+/** Opens and closes rows as the address says. */
+function unfold() {
+  const take = (set, text, between = ".") => {
+    set.clear();
+    for (const one of text.split(between)) if (one !== "" && one !== "-") set.add(one);
+  };
+  take(open, state.open);
+  take(divided, state.parts || USUAL.join("."));
+  take(closed, state.closed, " ");
+  take(parted, state.threads);
+  // As it is linked, not as it would be shown.
+  unfolded = state.parts === "" ? "" : shown.metric;
+  revealed = state.open === "" ? "" : shown.place;
+}
+
+/** Places with parts on the way to one. */
+function ways(nodes, at) {
+  const found = [nodes.get(0)].filter((node) => node?.below.length > 0);
+  for (let node = nodes.get(nodes.get(at)?.parent); node?.at > 0; node = nodes.get(node.parent)) found.push(node);
+  return found.map(({ id }) => id);
+}
+
+/** Metrics of which one is a part. */
+function above(id) {
+  const parent = shown.metrics.find((row) => row.id === id)?.parent ?? null;
+  return parent === null ? [] : [parent, ...above(parent)];
+}
+
+const isUsual = (id) => USUAL.includes(id) || above(shown.metric).includes(id);
+
 /** Nodes by position, each with those below it, in the chosen order. */
 function tree() {
-  const nodes = new Map(shown.nodes.map(([at, parent, kind, name, inclusive, exclusive, ranks, before]) => [
-    at, { at, parent, kind, name: name || kind, inclusive, exclusive, ranks, before, below: [] },
+  const nodes = new Map(shown.nodes.map(([at, parent, kind, name, inclusive, exclusive, ranks, before, id]) => [
+    at, { at, id, parent, kind, name: name || kind, inclusive, exclusive, ranks, before, below: [] },
   ]));
   for (const node of nodes.values()) nodes.get(node.parent)?.below.push(node);
   const orders = {
@@ -52,9 +116,7 @@ function tree() {
 }
 
 function reveal(nodes, at) {
-  for (let node = nodes.get(at); node; node = nodes.get(node.parent)) {
-    if (node.at !== at) open.add(node.at);
-  }
+  for (const id of ways(nodes, at)) open.add(id);
 }
 
 function draw() {
@@ -71,12 +133,12 @@ function draw() {
   const rows = [];
   const visit = (node, depth) => {
     rows.push({ ...node, depth });
-    if (open.has(node.at)) for (const one of node.below) visit(one, depth + 1);
+    if (open.has(node.id)) for (const one of node.below) visit(one, depth + 1);
   };
   if (nodes.has(0)) visit(nodes.get(0), 0);
-  const own = (row) => (open.has(row.at) && row.below.length > 0 ? row.exclusive : row.inclusive);
+  const own = (row) => (open.has(row.id) && row.below.length > 0 ? row.exclusive : row.inclusive);
   fill("tree", [
-    ["Where", (row) => `${" ".repeat(row.depth * 2)}${row.below.length === 0 ? " " : open.has(row.at) ? "▾" : "▸"} ${row.name}`],
+    ["Where", (row) => `${" ".repeat(row.depth * 2)}${row.below.length === 0 ? " " : open.has(row.id) ? "▾" : "▸"} ${row.name}`],
     ["", (row) => amount(own(row), shown.unit, whole), true],
     ["Inclusive", (row) => amount(row.inclusive, shown.unit, whole), true],
     ["Exclusive", (row) => amount(row.exclusive, shown.unit, whole), true],
@@ -86,11 +148,11 @@ function draw() {
     ] : []),
     ["Most at", (row) => (row.ranks === null ? "" : `rank ${row.ranks[3]}`)],
   ], rows, (row) => {
-    if (row.below.length > 0 && (row.at === shown.node || !open.has(row.at))) {
-      if (!open.delete(row.at)) open.add(row.at);
+    if (row.below.length > 0 && (row.at === shown.node || !open.has(row.id))) {
+      if (!open.delete(row.id)) open.add(row.id);
     }
     if (row.at === shown.node) draw();
-    else change({ node: row.at });
+    else change({ node: row.at === 0 ? "" : row.id });
   }, cut(shown.nodes.length, shown.nodes_in_report, "places, those with most of it", "report.json has all."));
   [...element("tree").rows].slice(1).forEach((line, at) => {
     line.classList.toggle("chosen", rows[at].at === shown.node);
@@ -102,6 +164,7 @@ function draw() {
     ...(isCompared ? { before_inclusive: before?.[0], before_exclusive: before?.[1] } : {}),
   })));
   drawSystem();
+  fold(nodes);
   element("against").textContent = isCompared ? `Before: ${shown.against}` : "";
   drawSpread();
   element("tree").dataset.whole = String(whole);
@@ -113,11 +176,8 @@ function drawMetrics(isCompared, tell) {
   const all = shown.metrics;
   const below = (id) => all.filter((row) => row.parent === id);
   // What is asked for can be seen.
-  const parent = (id) => all.find((row) => row.id === id)?.parent ?? null;
-  if (shown.metric !== unfolded) {
-    unfolded = shown.metric;
-    for (let id = parent(shown.metric); id !== null; id = parent(id)) divided.add(id);
-  }
+  if (shown.metric !== unfolded) for (const id of above(shown.metric)) divided.add(id);
+  unfolded = shown.metric;
   const rows = [];
   const visit = (row, depth) => {
     const parts = below(row.id);
@@ -131,11 +191,7 @@ function drawMetrics(isCompared, tell) {
     if (isOpen) for (const part of parts) visit(part, depth + 1);
   };
   for (const row of below(null)) visit(row, 0);
-  const whole = (row) => {
-    let top = row;
-    for (let next = parent(row.id); next !== null; next = parent(next)) top = all.find((one) => one.id === next);
-    return top.whole;
-  };
+  const whole = (row) => all.find(({ id }) => id === (above(row.id).at(-1) ?? row.id)).whole;
   fill("metrics", [
     ["Metric", (row) => row.title],
     ["Whole run", (row) => amount(row.left, row.unit, whole(row)), true],
@@ -145,7 +201,7 @@ function drawMetrics(isCompared, tell) {
       if (!divided.delete(row.id)) divided.add(row.id);
     }
     if (row.id === shown.metric) draw();
-    else change({ profile: row.id });
+    else change({ profile: row.key ?? row.id });
   });
   [...element("metrics").rows].slice(1).forEach((line, at) => line.classList.toggle("chosen", rows[at].id === shown.metric));
   keep("metrics", all);
@@ -158,7 +214,7 @@ function drawSystem() {
   const all = shown.system.flatMap((row) => [row, ...row.threads.map(([from, until, first, last, mean]) => ({
     ...row, thread: span(from, until), locations: [first, last], mean, threads: [],
   }))]);
-  const isShown = (row) => !closed.has(row.host) && (row.thread === undefined || parted.has(row.first));
+  const isShown = (row) => !closed.has(row.host) && (row.thread === undefined || parted.has(String(row.first)));
   const names = [...new Set(shown.system.map((row) => row.host))];
   const rows = names.flatMap((host) => {
     const ranks = shown.system.filter((row) => row.host === host);
@@ -167,7 +223,7 @@ function drawSystem() {
   });
   const most = rows.reduce((sum, row) => sum + (row.total ?? 0), 0);
   const tell = (value) => amount(value, shown.unit, most);
-  const sign = (row) => (row.threads.length === 0 ? "" : parted.has(row.first) ? "▾ " : "▸ ");
+  const sign = (row) => (row.threads.length === 0 ? "" : parted.has(String(row.first)) ? "▾ " : "▸ ");
   const hasThreads = all.length > shown.system.length;
   const isMean = shown.system.some((row) => row.first !== row.last);
   const whole = shown.nodes.find(([at]) => at === shown.node)?.[4] ?? 0;
@@ -181,12 +237,13 @@ function drawSystem() {
   ], rows, (row) => {
     if (row.ranks !== undefined) {
       if (!closed.delete(row.host)) closed.add(row.host);
-      drawSystem();
+      draw();
       return;
     }
-    const { first: rank, threads, locations: [first, last] } = row;
+    const { threads, locations: [first, last] } = row;
+    const rank = String(row.first);
     if (threads.length > 0 && !parted.delete(rank)) parted.add(rank);
-    drawSystem();
+    draw();
     change({ first, last });
   }, [
     rest === 0 ? "" : `${amount(rest, shown.unit, whole)} of ${amount(whole, shown.unit, whole)} is of ranks that the report does not name.`,
@@ -272,31 +329,51 @@ function hotPath() {
   const nodes = tree();
   let node = nodes.get(shown.node) ?? nodes.get(0);
   while (node && node.below.length > 0) {
-    open.add(node.at);
+    open.add(node.id);
     const next = node.below.reduce((most, one) => (one.inclusive > most.inclusive ? one : most));
     if (next.inclusive < node.inclusive / 2) break;
     node = next;
   }
-  if (node && node.at !== shown.node) change({ node: node.at });
+  if (node && node.at !== shown.node) change({ node: node.at === 0 ? "" : node.id });
   else draw();
 }
 
 export async function show() {
-  const key = `${run.number} ${state.profile} ${state.node}`;
+  const keyOf = () => `${run.number} ${state.profile} ${state.node}`;
+  const key = keyOf();
+  const isLinked = Object.entries(folds).some(([name, text]) => state[name] !== text);
   const how = `${state.order} ${state.percent} ${state.find}`;
   element("percent").checked = state.percent !== "";
   element("order").value = state.order;
   if (element("find").value.trim() !== state.find) element("find").value = state.find;
   if (key === asked) {
-    if (how !== drawn) draw();
+    if (isLinked) unfold();
+    if (isLinked && state.open === "") reveal(tree(), shown.node);
+    if (isLinked || how !== drawn) draw();
     return;
   }
-  const answer = await ask({ ask: "tree", metric: state.profile, node: state.node });
+  // Links of earlier versions have the position.
+  const isNumber = /^\d{1,9}$/.test(state.node);
+  const place = state.node === "" ? {} : isNumber ? { node: Number(state.node) } : { place: state.node };
+  const answer = await ask({ ask: "tree", metric: state.profile, ...place });
   if (answer === null) return;
-  asked = key;
+  const wasThere = shown?.place === state.node;
   shown = answer;
-  reveal(tree(), shown.node);
+  if (isLinked) unfold();
+  if (shown.node !== null && revealed !== shown.place) reveal(tree(), shown.node);
+  revealed = shown.place;
   draw();
+  asked = shown.node === null ? "" : key;
+  // Something else may be chosen since.
+  if (key !== keyOf()) return;
+  if (shown.node === null && wasThere) {
+    lose(["the place in the profile"]);
+    change({ node: "" });
+  } else if (shown.node === null) tellProblem("tree", "the report has no such place");
+  else {
+    rename({ node: shown.node === 0 ? "" : shown.place, profile: shown.key ?? shown.metric });
+    asked = keyOf();
+  }
 }
 
 element("percent").addEventListener("change", (event) => change({ percent: event.target.checked ? "1" : "" }));

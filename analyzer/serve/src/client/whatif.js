@@ -1,7 +1,7 @@
 // How long the run would take if root causes were mended: a slider for each, and one for the network.
 
 import { ask } from "./connection.js";
-import { change, run, state } from "./state.js";
+import { change, lose, run, state } from "./state.js";
 import { cut, duration } from "./units.js";
 
 /** Root causes with a slider, the largest first. */
@@ -10,6 +10,8 @@ const STEP = 5;
 const element = (id) => document.getElementById(id);
 const sliders = new Map();
 let refused = null;
+/** What stays of root causes, in the order of their numbers. */
+let keys = [];
 let asked = "";
 
 function slider(of, text) {
@@ -27,6 +29,7 @@ function slider(of, text) {
 export function offer(overview) {
   refused = overview.no_what_if;
   sliders.clear();
+  renumber(overview.root_causes.map(({ key }) => key));
   const causes = overview.root_causes.map((row, at) => ({ ...row, number: String(at + 1) }));
   const told = causes.filter((row) => row.can_go).slice(0, MOST);
   const labels = told.map((row) => slider(row.number, `${row.id}: ${row.what}`));
@@ -36,6 +39,16 @@ export function offer(overview) {
   element("mends").replaceChildren(...labels, slider("network", "Transfers take less time, down to none"), note);
   element("mends").hidden = element("unmend").hidden = refused !== null;
   asked = "";
+}
+
+/** What is mended stays so when a later report numbers root causes anew. */
+function renumber(now) {
+  const isAny = keys.length > 0;
+  const moved = ([of, part]) => [of === "network" ? of : String(now.indexOf(keys[of - 1]) + 1), part];
+  const mends = isAny ? Object.entries(state.mends).map(moved) : [];
+  keys = now;
+  if (mends.some(([of]) => of === "0")) lose(["a root cause that was mended"]);
+  if (isAny) state.mends = Object.fromEntries(mends.filter(([of]) => of !== "0"));
 }
 
 /** A change of `laggard what-if`, of a slider that is not at its begin. */

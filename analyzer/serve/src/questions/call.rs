@@ -37,7 +37,9 @@ impl Asked for Call {
     type Part = Option<First<String>>;
 
     fn part(&self, share: &Share, stop: &Stop) -> Result<Option<First<String>>> {
-        let chosen = share.chosen(Some(self.location), Some(self.location))?;
+        let Ok(chosen) = share.chosen(Some(self.location), Some(self.location)) else {
+            return Ok(None);
+        };
         let (at, _) = share.stretch(Some(self.at_s), Some(f64::MAX))?;
         if share.own(&chosen).is_empty() {
             return Ok(None);

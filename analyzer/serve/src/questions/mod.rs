@@ -12,6 +12,7 @@ mod matrix;
 mod meanwhile;
 mod messages;
 mod metric;
+mod names;
 mod overview;
 mod path;
 mod sampled;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::metric::Metric;
-use super::{Asked, seconds, short, tree, what_if};
+use super::{Asked, cut, names, seconds, short, tree, what_if};
 use crate::share::Share;
 use crate::spending::NAMES;
 
@@ -17,6 +17,19 @@ use crate::spending::NAMES;
 const ROWS: usize = 50;
 /// Root causes that are named for a finding.
 const ROOTS: usize = 3;
+/// Rows of what is wrong with the trace, and characters of each.
+const ANOMALIES: usize = 20;
+const DETAIL: usize = 400;
+/// What a trace has as long as it is written, whatever the program does.
+const SO_FAR: [&str; 7] = [
+    "truncated_trace",
+    "cut_off_in",
+    "cut_off_after",
+    "incomplete_collective",
+    "unmatched_send",
+    "unmatched_receive",
+    "lock_not_released",
+];
 
 /// Asks for it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -32,6 +45,8 @@ impl Asked for Overview {
 
     fn answer(&self, share: &Share, (): ()) -> Result<Value> {
         let report = share.report()?;
+        let nodes = report.call_tree.as_ref().map(names::of_nodes);
+        let name = |at: usize| nodes.as_ref()?.get(at).filter(|_| at > 0);
         let findings = report.bottlenecks.iter().take(ROWS).map(|found| {
             let worst = found.worst_instance.as_ref();
             let cause = found.causes.first();
@@ -50,7 +65,7 @@ impl Asked for Overview {
                 "name": found.name,
                 "operation": found.operation,
                 "place": short(&words::place(&found.location)),
-                "node": node(report, &found.location.callpath, &found.operation),
+                "node": node(report, &found.location.callpath, &found.operation).and_then(name),
                 "severity_s": found.severity_s,
                 "percent": found.percent,
                 "ranks": short(found.rank_set.as_deref().unwrap_or_default()),
@@ -74,7 +89,8 @@ impl Asked for Overview {
                 "what": short(&words::root_cause(root).replace(GLUE, " ")),
                 "ranks": short(&root.rank_set),
                 "location": rank.map(|rank| share.of_thread(rank, thread)),
-                "node": Some(place_of_cause(report, root)).filter(|at| *at > 0),
+                "key": names::of_cause(root),
+                "node": name(place_of_cause(report, root)),
                 "severity_s": root.severity_s,
                 "percent": root.percent,
                 "worst": worst.map(|one| json!({"start_s": one.start_s, "end_s": one.end_s})),
@@ -86,6 +102,18 @@ impl Asked for Overview {
         let can_go = all_roots
             .iter()
             .filter(|root| laggard_whatif::can_be_told(root));
+        // A program that goes on has not ended in any way.
+        let is_growing = share.whole().is_err();
+        let ended = match is_growing {
+            true => String::new(),
+            false => words::how_it_ended(report),
+        };
+        let mut anomalies = words::alike(&report.anomalies);
+        anomalies.retain(|(first, ..)| !(is_growing && SO_FAR.contains(&&first.id[..])));
+        anomalies.sort_by_key(|(first, ..)| std::cmp::Reverse(first.severity));
+        let told = anomalies.iter().take(ANOMALIES).map(|row| {
+            json!({"severity": row.0.severity.name(), "what": cut(&words::anomaly(row), DETAIL)})
+        });
         let run = &report.run;
         let patterns = report
             .metrics
@@ -99,6 +127,7 @@ impl Asked for Overview {
             "size": short(&words::size_of_run(run)),
             "ranks": run.ranks,
             "locations": share.locations(),
+            "places": names::of_locations(&share.events().placed),
             "end_s": seconds(share.events().end_ns()),
             "waiting_percent": report.waiting_percent(),
             "unknown_waiting": report.unknown_waiting(),
@@ -106,6 +135,9 @@ impl Asked for Overview {
             "kinds": NAMES,
             "metrics": Metric::all(share, patterns),
             "profile": tree::offered(report),
+            "ended": cut(&ended, DETAIL),
+            "anomalies": told.collect::<Vec<_>>(),
+            "anomalies_in_report": anomalies.len(),
             "findings": findings.collect::<Vec<_>>(),
             "findings_in_report": report.bottlenecks.len(),
             "root_causes": roots.collect::<Vec<_>>(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::overview::{place_of_cause, threads};
-use super::{Asked, LONGEST, cut, short};
+use super::{Asked, LONGEST, cut, names, short};
 use crate::against;
 use crate::share::Share;
 
@@ -31,10 +31,12 @@ const NEARLY_ALL: f64 = 0.9 - 1e-6;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tree {
     /// What is measured: `time`, `waiting`, `caused`, `calls`, `bytes`, a part of the time or of the time lost as the
-    /// report has it, or the id of a root cause.
+    /// report has it, or the id or the key of a root cause.
     pub metric: String,
     /// Position of the node whose ranks are asked for; the whole run.
     pub node: Option<usize>,
+    /// The same by its name, which stays when a later report has further nodes.
+    pub place: Option<String>,
 }
 
 /// What every node of the tree has: id, name, unit, amount.
@@ -60,6 +62,8 @@ const OF_NODES: [OfNodes; 5] = [
 /// A metric of a report.
 struct Metric {
     id: String,
+    /// What a root cause is called in later reports, too.
+    key: Option<String>,
     /// The one that it is part of.
     parent: Option<String>,
     name: String,
@@ -86,6 +90,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
     for (id, name, unit, amount) in OF_NODES {
         all.push(Metric {
             id: id.to_owned(),
+            key: None,
             parent: None,
             name: name.to_owned(),
             unit,
@@ -102,6 +107,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
         }
         all.push(Metric {
             id: metric.id.clone(),
+            key: None,
             parent: metric.parent.clone(),
             name: metric.name.clone(),
             unit: "s",
@@ -112,6 +118,7 @@ fn metrics(report: &Report) -> Vec<Metric> {
     let roots = report.root_causes.iter().flatten().take(ROOTS);
     all.extend(roots.map(|root| Metric {
         id: root.id.clone(),
+        key: Some(names::of_cause(root)),
         parent: Some("caused".to_owned()),
         name: short(&words::root_cause(root).replace(GLUE, " ")),
         unit: "s",
@@ -121,11 +128,12 @@ fn metrics(report: &Report) -> Vec<Metric> {
     all
 }
 
-/// Ids of the metrics of a report.
+/// Ids and keys of the metrics of a report.
 pub fn offered(report: &Report) -> Vec<String> {
     metrics(report)
         .into_iter()
-        .map(|metric| metric.id)
+        .flat_map(|metric| [Some(metric.id), metric.key])
+        .flatten()
         .collect()
 }
 
@@ -219,7 +227,9 @@ impl Asked for Tree {
         let tree = report.call_tree.as_ref();
         let tree = tree.context("the report has no call tree: analyze the trace again")?;
         let all = metrics(report);
-        let metric = all.iter().find(|metric| metric.id == self.metric);
+        let metric = all
+            .iter()
+            .find(|metric| metric.id == self.metric || metric.key.as_ref() == Some(&self.metric));
         let metric = metric.context("the report has no such metric")?;
         anyhow::ensure!(!tree.nodes.is_empty(), "the call tree is empty");
         let amount = |at: usize| metric.amounts.get(at).cloned().flatten();
@@ -237,6 +247,7 @@ impl Asked for Tree {
             let before = same_metric(&metric.id).and_then(Metric::whole);
             Some(json!({
                 "id": metric.id,
+                "key": metric.key,
                 "parent": metric.parent,
                 "name": metric.name,
                 "unit": metric.unit,
@@ -251,6 +262,7 @@ impl Asked for Tree {
             let amount = other_metric?.amounts.get(at)?.clone().unwrap_or_default();
             Some([amount.inclusive, amount.exclusive])
         };
+        let names = names::of_nodes(tree);
         let kept = largest(tree, &amount);
         let longest = longest(kept.iter().map(|&at| &tree.nodes[at].name[..]));
         let nodes = kept.iter().map(|&at| {
@@ -271,21 +283,27 @@ impl Asked for Tree {
                     spread.max_rank
                 ])),
                 before(at),
+                names[at],
             ])
         });
-        let chosen = self.node.unwrap_or(0);
-        anyhow::ensure!(chosen < tree.nodes.len(), "no such node");
-        let spread = amount(chosen).and_then(|amount| amount.ranks);
+        // What is there no more, or never was, is told as none, and the ranks are those of the whole run.
+        let chosen = match &self.place {
+            Some(place) => names.iter().position(|name| name == place),
+            None => Some(self.node.unwrap_or(0)).filter(|at| *at < names.len()),
+        };
+        let spread = amount(chosen.unwrap_or(0)).and_then(|amount| amount.ranks);
         let extremes = spread.as_ref();
         let extremes = extremes.map(|one| json!([one.min, one.median, one.max, one.max_rank]));
         Ok(json!({
             "metric": metric.id,
+            "key": metric.key,
             "against": share.against().map(|other| short(&words::command(&other.run))),
             "unit": metric.unit,
             "metrics": rows.collect::<Vec<_>>(),
             "nodes": nodes.collect::<Vec<_>>(),
             "nodes_in_report": tree.nodes.len(),
             "node": chosen,
+            "place": chosen.map(|at| &names[at]),
             "ranks_per_class": tree.ranks_per_class,
             "spread": extremes,
             "system": spread.map_or_else(|| json!([]), |spread| system(share, tree, spread, metric.untold.is_none())),

@@ -9,10 +9,12 @@ const START: &str = include_str!("../client/index.html");
 const STYLE: &str = include_str!("../client/style.css");
 
 /// The modules of the page.
-const MODULES: [(&str, &str); 22] = [
+const MODULES: [(&str, &str); 24] = [
     ("main.js", include_str!("../client/main.js")),
     ("connection.js", include_str!("../client/connection.js")),
     ("state.js", include_str!("../client/state.js")),
+    ("problems.js", include_str!("../client/problems.js")),
+    ("places.js", include_str!("../client/places.js")),
     ("units.js", include_str!("../client/units.js")),
     ("cursor.js", include_str!("../client/cursor.js")),
     ("course.js", include_str!("../client/course.js")),
