@@ -166,7 +166,7 @@ impl Sampler {
             }
             store.clear();
         };
-        let news = match &mut self.way {
+        match &mut self.way {
             Way::Perf(rings) => {
                 let mut rings = locked(rings);
                 rings.drain();
@@ -177,8 +177,7 @@ impl Sampler {
                 timer.stop_unless_ours();
                 timer.with(hand_on)
             }
-        };
-        news
+        }
     }
 
     /// Samples that found no room.
