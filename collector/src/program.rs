@@ -184,14 +184,14 @@ pub fn clock_colour(clock: u32) -> i32 {
 /// Processors that a thread of this process may run on, 0 = the calling one, ascending; empty if the system does not
 /// say.
 fn affinity(thread: u32) -> Vec<usize> {
-    // Larger than `cpu_set_t`.
-    let mut mask = [0u64; 256];
+    // Larger than `cpu_set_t`, and not on the stack: threads may have little.
+    let mut mask = vec![0u64; 256];
     // SAFETY: the system writes at most the given number of bytes.
     let written = unsafe {
         libc::syscall(
             libc::SYS_sched_getaffinity,
             thread,
-            size_of_val(&mask),
+            size_of_val(&*mask),
             mask.as_mut_ptr(),
         )
     };

@@ -564,6 +564,10 @@ fn what_was_chosen_stays_when_threads_come() {
     // A root cause that is no more is said to be so.
     browser.value("location.hash = 'profile=rc-0123456789ab'");
     settle(&mut browser, "!location.hash.includes('profile')");
+    settle(
+        &mut browser,
+        "document.getElementById('problem').textContent.startsWith('Not in the run')",
+    );
 }
 
 #[test]

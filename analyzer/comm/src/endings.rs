@@ -16,7 +16,7 @@ const LOOK: Timespec = Timespec {
 
 /// Processes that are watched. A thread of its own sleeps until one ends, so that it is known which was first.
 pub struct Endings {
-    /// `None` where the system cannot tell.
+    /// `None` where the system cannot tell, or has no thread for it.
     watcher: Option<Arc<Watcher>>,
     watched: HashMap<u32, OwnedFd>,
 }
@@ -30,14 +30,15 @@ struct Watcher {
 impl Endings {
     /// Of none yet.
     pub fn new() -> Endings {
-        let watcher = epoll::create(epoll::CreateFlags::CLOEXEC).ok().map(|all| {
+        let all = epoll::create(epoll::CreateFlags::CLOEXEC).ok();
+        let watcher = all.and_then(|all| {
             let watcher = Arc::new(Watcher {
                 all,
                 ended: Mutex::default(),
             });
             let watches = watcher.clone();
-            std::thread::spawn(move || watches.run());
-            watcher
+            let thread = std::thread::Builder::new().spawn(move || watches.run());
+            thread.is_ok().then_some(watcher)
         });
         Endings {
             watcher,

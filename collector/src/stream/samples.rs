@@ -87,7 +87,13 @@ pub fn before_unload(site: CallSite) {
         }
         call.finish();
     };
+    // SAFETY: the calling thread's errno.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
     uncancelled(|| guarded(unwind));
+    // SAFETY: as above.
+    unsafe { *errno = before };
 }
 
 impl Stream {
@@ -230,9 +236,7 @@ impl Stream {
     pub(super) fn stop_samples(&mut self) {
         self.stretches.news = News::none();
         let sampler = self.samples.as_mut().and_then(|s| s.sampler.take());
-        let Some(sampler) = sampler else {
-            return;
-        };
+        let lost = sampler.as_ref().map_or(0, Sampler::lost);
         let number = |number: u64| number.to_string().into_bytes();
         let samples = self.samples.as_mut();
         let (told, nowhere) = samples.map_or((0, 0), |samples| {
@@ -241,10 +245,14 @@ impl Stream {
                 std::mem::take(&mut samples.nowhere),
             )
         });
+        // Some may have been pending when the sampler was stopped.
+        if sampler.is_none() && told == 0 {
+            return;
+        }
         self.properties(&[("samples", number(told))]);
         // One of many may be anywhere.
         for (key, count, least) in [
-            ("samples_lost", sampler.lost(), 1),
+            ("samples_lost", lost, 1),
             ("samples_nowhere", nowhere, 1 + told / 100),
         ] {
             if count >= least {

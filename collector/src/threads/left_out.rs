@@ -42,8 +42,8 @@ pub fn leave_out() {
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
 }
 
-/// The allocator. A program that is not position-independent and takes the function's address has a stub that stands for
-/// it everywhere: the function itself is in a library then.
+/// The allocator. A program that is not position-independent and takes the function's address has a stub that stands
+/// for it everywhere: the function itself is in a library then.
 fn malloc() -> *mut c_void {
     const SYMBOL: c_int = 1;
     let name = c"malloc".as_ptr();

@@ -238,15 +238,19 @@ unsafe extern "C" fn task_create(
     code: *const c_void,
 ) {
     let site = laggard_callpath::call_site!();
+    // The runtime has one place for the data of all such waits of a thread, and wants it empty.
+    if flags & WAIT != 0 {
+        return tasks::told::begins_to_depend(site, code.addr() as u64);
+    }
     // The runtime does not tell when a part of an untied task ends.
-    if flags & (EXPLICIT_TASK | WAIT) == 0 || flags & UNTIED_TASK != 0 || task.is_null() {
+    if flags & EXPLICIT_TASK == 0 || flags & UNTIED_TASK != 0 || task.is_null() {
         return;
     }
     // Tasks of loops are made by the runtime itself: the region is their place.
     let code = code.addr() as u64;
     let begin = is_of_runtime(code).then(|| team::begun_at(site)).flatten();
     let code = begin.unwrap_or(code.wrapping_sub(1));
-    if let Some(known) = tasks::told::makes(site, code, flags & WAIT != 0) {
+    if let Some(known) = tasks::told::makes(site, code) {
         // SAFETY: the runtime's data of this task, which nobody else uses.
         unsafe { (*task).value = Box::into_raw(Box::new(known)).addr() as u64 };
     }
@@ -263,14 +267,13 @@ unsafe fn known(task: *mut Data) -> *mut Known {
 
 unsafe extern "C" fn task_schedule(prior: *mut Data, status: c_int, next: *mut Data) {
     let site = laggard_callpath::call_site!();
+    if status == WAITED {
+        return tasks::told::depends_no_more(site, number::omp_taskwait);
+    }
     // SAFETY: the runtime's data of tasks, and what `task_create` put there.
     unsafe {
         let (ended, begun) = (known(prior), known(next));
-        if status == WAITED && !ended.is_null() {
-            (*prior).value = 0;
-            let waited = Box::from_raw(ended);
-            tasks::told::ends_wait(site, number::omp_taskwait, waited.code.wrapping_add(1));
-        } else if ENDED.contains(&status) && !ended.is_null() {
+        if ENDED.contains(&status) && !ended.is_null() {
             (*prior).value = 0;
             let next = if begun.is_null() {
                 0
@@ -278,7 +281,7 @@ unsafe extern "C" fn task_schedule(prior: *mut Data, status: c_int, next: *mut D
                 next.addr() as u64
             };
             tasks::told::ends(site, &Box::from_raw(ended), next);
-        } else if GIVES_WAY.contains(&status) && !begun.is_null() && !(*begun).is_wait {
+        } else if GIVES_WAY.contains(&status) && !begun.is_null() {
             tasks::told::begins(site, next.addr() as u64, &*begun);
         }
     }

@@ -6,7 +6,8 @@
 //!
 //! Who waits for tasks (`taskwait`, the end of a `taskgroup`) waits for those that this task has made
 //! itself. Whoever ends one of these meanwhile has a record with the same key. Tasks of tasks are not
-//! told apart: a taskgroup that lasts for these has nobody to wait for.
+//! told apart: a taskgroup that lasts for these has nobody to wait for. Who has GCC's runtime execute a loop as tasks
+//! waits from when it begins to make them.
 
 use std::ffi::{c_long, c_void};
 use std::mem::MaybeUninit;
@@ -99,8 +100,10 @@ pub unsafe fn make<T>(
     let known = align <= ALIGNMENT && align.is_power_of_two();
     let is_replaced = fits && is_plain && known;
     let waits = match kind {
+        // Tasks as the program made them do not say when it executes one.
+        _ if !is_replaced => false,
         Kind::Loop => flags & NO_GROUP == 0,
-        Kind::Undeferred => flags & DEPEND != 0 && is_replaced,
+        Kind::Undeferred => flags & DEPEND != 0,
         Kind::Deferred => false,
     };
     let task = waiter.membership().task();
@@ -116,7 +119,10 @@ pub unsafe fn make<T>(
         _ if !waits => {}
         Kind::Loop => waits_no_more(&waiter, task, number::omp_taskgroup_end, Place::here(site)),
         // Of a region that is cancelled it was not executed.
-        _ => waiter.membership().wait_since(0),
+        _ => {
+            Waiting::note(task, u64::MAX);
+            waiter.membership().wait_since(0);
+        }
     }
     result
 }
@@ -342,22 +348,31 @@ pub mod told {
     pub struct Known {
         pub parent: u64,
         pub code: u64,
-        /// It stands for a wait for what others depend on.
-        pub is_wait: bool,
     }
 
     /// The calling thread makes a task in this code; `None` if it is not looked at.
-    pub fn makes(site: CallSite, code: u64, is_wait: bool) -> Option<Known> {
-        let waiter = in_team(site)?;
-        let parent = waiter.membership().task();
-        if is_wait {
-            begins_to_wait(&waiter, parent);
-        }
-        Some(Known {
-            parent,
+    pub fn makes(site: CallSite, code: u64) -> Option<Known> {
+        in_team(site).map(|waiter| Known {
+            parent: waiter.membership().task(),
             code,
-            is_wait,
         })
+    }
+
+    /// The calling thread waits for what a task depends on, in a call that returns to `code`. Meanwhile it may execute
+    /// tasks that do so, too.
+    pub fn begins_to_depend(site: CallSite, code: u64) {
+        if let Some(waiter) = in_team(site) {
+            begins_to_wait(&waiter, waiter.membership().task());
+            waiter.membership().depends = code;
+        }
+    }
+
+    /// Its wait is over.
+    pub fn depends_no_more(site: CallSite, number: u16) {
+        let code = in_team(site).map(|waiter| std::mem::take(&mut waiter.membership().depends));
+        if let Some(code) = code.filter(|code| *code != 0) {
+            ends_wait(site, number, code);
+        }
     }
 
     /// The calling thread begins to execute a task.

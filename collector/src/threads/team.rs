@@ -147,8 +147,10 @@ pub struct Membership {
     met: u64,
     /// The task that it executes, by an address; 0 = the part of its own in the region.
     pub(super) current: u64,
-    /// The waits around the tasks that it executes, and how many tasks these are.
-    around: [u64; DEPTH],
+    /// Where it waits for what a task depends on, as the runtime tells; 0 = it does not.
+    pub(super) depends: u64,
+    /// The waits around the tasks that it executes (since when, and where), and how many tasks these are.
+    around: [(u64, u64); DEPTH],
     tasks: usize,
     /// When it began to wait for its turn in an ordered region, ticks; 0 = it does not.
     pub(super) ordered: u64,
@@ -212,16 +214,16 @@ impl Membership {
     /// It begins to execute a task, in a wait or not.
     pub(super) fn begin_task(&mut self) {
         if let Some(around) = self.around.get_mut(self.tasks) {
-            *around = self.met;
+            *around = (self.met, self.depends);
         }
         self.tasks += 1;
-        self.met = 0;
+        (self.met, self.depends) = (0, 0);
     }
 
     /// It ends the task, and waits again if it did before.
     pub(super) fn end_task(&mut self) {
         self.tasks = self.tasks.saturating_sub(1);
-        self.met = self.around.get(self.tasks).copied().unwrap_or(0);
+        (self.met, self.depends) = self.around.get(self.tasks).copied().unwrap_or((0, 0));
     }
 }
 

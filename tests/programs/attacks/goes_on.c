@@ -3,8 +3,8 @@
  * nothing ends: it is killed. In "dies", rank 1 is, by itself. In "thread", another thread does that, and the first one
  * waits for it. In "circles", such threads wait for each other in the end; in "mutexes", two of the first rank want each
  * other's. In "looks", there are no rounds: ranks look for a message that nobody sends; in "steps", they pass some time
- * between short calls. In "more", each rank starts two threads in the end, which make calls until the first file is gone
- * again. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and
+ * between short calls. In "more", each rank starts two threads in the end, which make calls until the first file is
+ * gone again. When the file of a third argument is there, the program resumes its recording by MPI_Pcontrol, and
  * removes it. */
 #include "../common.h"
 #include <pthread.h>

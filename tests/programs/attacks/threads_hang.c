@@ -1,7 +1,7 @@
-/* Threads of rank 0 wait for each other until a timer ends all (`circle`, and by read-write locks `shared`), one waits
- * for a mutex that it has (`itself`; for an hour at most: `limit`), or takes one again that lets it (`again`), one waits
- * for a mutex of another that goes on (`held`), or that waits for its end (`joined`), or for more work when the program
- * ends (`ends`). */
+/* Threads of rank 0 wait for each other until a timer ends all (`circle`, and by read-write locks `shared`), one
+ * waits for a mutex that it has (`itself`; for an hour at most: `limit`), or takes one again that lets it (`again`),
+ * one waits for a mutex of another that goes on (`held`), or that waits for its end (`joined`), or for more work when
+ * the program ends (`ends`). */
 #include "../common.h"
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,6 +1,6 @@
 /* Two threads that the program starts compute at the same time, while the first thread waits for their end; or, by the
- * argument `asleep`, they sleep nearly all the time while the first one computes. All have one processor; by the argument
- * `later`, from when MPI is there.
+ * argument `asleep`, they sleep nearly all the time while the first one computes. All have one processor; by the
+ * argument `later`, from when MPI is there.
  *
  * Built with -pthread, run with one rank.
  */
@@ -41,13 +41,14 @@ int main(int argc, char **argv)
 {
     int provided;
     pthread_t threads[THREADS];
-    cpu_set_t one;
+    cpu_set_t one, all;
     is_asleep = argc > 1 && strcmp(argv[1], "asleep") == 0;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     int is_later = argc > 1 && strcmp(argv[1], "later") == 0;
-    if (!is_later)
-        sched_setaffinity(0, sizeof one, &one);
+    /* The launcher may have chosen one. */
+    memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof one, is_later ? &all : &one);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     if (is_later)
         sched_setaffinity(0, sizeof one, &one);

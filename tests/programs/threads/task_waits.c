@@ -1,6 +1,7 @@
 /* Waits for tasks in calls that are there for something else: a loop of tasks waits for the part of the second thread,
  * a task without `if` waits for the one that it depends on, and so does a taskwait with `depend`; PART ms each. Near
- * misses: a loop whose parts are equally long, and one that does not wait.
+ * misses: a loop whose parts are equally long, one that does not wait, and tasks that a thread waits for while it
+ * executes them.
  *
  * Built with -fopenmp, run with two threads of one rank.
  */
@@ -97,6 +98,28 @@ static NOINLINE void dependent_wait(int round)
     }
 }
 
+/* A thread executes the task that it waits for itself, and waits in it for another one. */
+static NOINLINE void nested(void)
+{
+    int outer = 0, inner = 0;
+    begun = 0;
+#pragma omp parallel shared(outer, inner)
+    if (omp_get_thread_num() == 1) {
+        wait_for(1);
+    } else {
+#pragma omp task depend(out : outer) shared(outer, inner)
+        {
+#pragma omp task depend(out : inner) shared(inner)
+            inner = 1;
+#pragma omp task if (0) depend(in : inner) shared(outer, inner)
+            outer = inner + 1;
+        }
+#pragma omp task if (0) depend(in : outer) shared(outer)
+        sum += outer;
+        begun = 1;
+    }
+}
+
 int main(int argc, char **argv)
 {
     int provided;
@@ -109,6 +132,7 @@ int main(int argc, char **argv)
         loop_without_wait(round + 2);
         dependent_task(round + 3);
         dependent_wait(round + 4);
+        nested();
     }
     finish(SLOTS * REPEATS, sum);
 }

@@ -91,9 +91,12 @@ fn a_link_shows_the_rows_that_its_sender_saw() {
     };
     let check = |browser: &mut Browser, words: &[&str]| {
         // It is written a little later.
-        std::thread::sleep(Duration::from_millis(300));
+        let begun = Instant::now();
         for word in words {
-            assert!(has_hash(browser, word), "{word}");
+            while !has_hash(browser, word) {
+                assert!(begun.elapsed() < PATIENCE, "{word}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
         }
         let seen = browser.value(rows);
         let link = browser.value("location.href");

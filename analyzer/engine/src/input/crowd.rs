@@ -207,8 +207,8 @@ fn computing(first: Option<Life>, further: &[Life]) -> u32 {
     (most + own).max(1) as u32
 }
 
-/// Processors that threads of a rank may run on, each where it was in the end; `None` if unknown. With some bindings each
-/// thread has its own.
+/// Processors that threads of a rank may run on, each where it was in the end; `None` if unknown. With some
+/// bindings each thread has its own.
 fn affinity(first: &Location, further: &[Location]) -> Option<String> {
     let of = |location: &Location| location.definitions.properties("affinity").pop();
     let all = further.iter().chain([first]).filter_map(of);

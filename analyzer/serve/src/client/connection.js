@@ -15,7 +15,7 @@ let heard = () => {};
 let goesOn = () => {};
 let last = null;
 
-/** Calls `hear` with what the server tells by itself, also with what it told last, and `goOn` with a later run's number. */
+/** Calls `hear` with what the server tells by itself, and told last, and `goOn` with a later run's number. */
 export function onNews(hear, goOn) {
   [heard, goesOn] = [hear, goOn];
   if (last === null) return;
@@ -60,7 +60,7 @@ function connect() {
       open.delete(id);
       if (waiting?.kind === "overview" && answer) answer.number = number;
       // Positions are those of another run.
-      else if (waiting && number !== undefined && number !== run.number) {
+      else if (waiting && waiting.kind !== "overview" && number !== undefined && number !== run.number) {
         waiting.failed(new Error("of another run"));
         goesOn(number);
         return;

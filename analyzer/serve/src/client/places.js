@@ -13,6 +13,9 @@ export function know(places) {
   });
 }
 
+/** Whether ranks and threads have names. */
+export const areKnown = () => rows.length > 0;
+
 /** The rank and the thread at a position; null if nobody knows. */
 function placeAt(position) {
   const row = rows.findLast(({ at }) => at <= position);

@@ -1,6 +1,6 @@
 // What is looked at: in the address, so that a link leads there.
 
-import { know, nameAt, nameOf as nameOfThreads, positionOf, positionsOf } from "./places.js";
+import { areKnown, know, nameAt, nameOf as nameOfThreads, positionOf, positionsOf } from "./places.js";
 import { tell } from "./problems.js";
 
 /** Milliseconds between two addresses: browsers take no more than some 20 a second. */
@@ -126,16 +126,17 @@ export function lose(all) {
 const unknown = (choices) =>
   Object.entries(CHOICES).filter(([name, [, isIt]]) => !isIt(choices[name])).map(([name]) => `the chosen ${name}`);
 
-/** Takes what the run is by now. What is looked at stays, at its new positions; who looks at the end goes on doing so. */
+/** Takes what the run is by now. What is looked at stays, at its new positions; who looks at the end goes on so. */
 export function renew(overview) {
   const before = { ...run };
   learn(overview);
   const [isAtEnd, isWhole] = [state.until >= before.end, state.from <= 0];
   const grown = run.end - before.end;
   const lost = unknown(state);
-  const threads = names.threads === null ? [state.first, state.last] : positionsOf(names.threads);
+  const isNamed = areKnown() && names.threads !== null;
+  const threads = isNamed ? positionsOf(names.threads) : [state.first, state.last];
   if (names.threads && threads === null) lost.push(`ranks ${names.threads}`);
-  const caller = names.caller ? positionOf(names.caller) : state.call?.[0];
+  const caller = areKnown() && names.caller ? positionOf(names.caller) : state.call?.[0];
   if (state.call && caller === null) lost.push(`the call of thread ${names.caller}`);
   lose(lost);
   const [first, last] = threads ?? [0, run.locations - 1];

@@ -365,7 +365,11 @@ fn known(share: &Share, watched: &mut Watched) -> Known {
 impl Watched {
     /// When and where a process was seen to end.
     fn ended(&self, place: &Place) -> Option<(Duration, String)> {
-        let ended = self.endings.ended(place.pid)?;
+        // Others may have processes of the same number.
+        let ended = self
+            .endings
+            .ended(place.pid)
+            .filter(|_| place.host == comm::host())?;
         Some((ended, place.host.to_owned()))
     }
 }

@@ -151,8 +151,8 @@ pub fn counts(call: Option<&Call>, signature: &Signature) -> bool {
     !signature.has(flags::PART) && is_told(call, signature)
 }
 
-/// Whether the report knows of such a call: regions have other calls in them, and records of a pause are there for other
-/// ranks alone.
+/// Whether the report knows of such a call: regions have other calls in them, and records of a pause are there for
+/// other ranks alone.
 pub fn is_told(call: Option<&Call>, signature: &Signature) -> bool {
     let is_left_out = signature.has(flags::PAUSED) && !signature.has(flags::PROFILED);
     !is_left_out && !call.is_some_and(Call::is_user)
