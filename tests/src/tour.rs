@@ -37,7 +37,22 @@ pub fn settle(browser: &mut Browser) {
     settle_within(PATIENCE, browser);
 }
 
-/// The same, where all messages of a large trace are read first, for its critical path and for arrows.
+/// Waits until a condition of the page holds.
+///
+/// # Panics
+/// If it does not for long.
+#[track_caller]
+pub fn settle_on(browser: &mut Browser, condition: &str) {
+    let begun = Instant::now();
+    while browser.value(condition) != true {
+        if begun.elapsed() >= PATIENCE {
+            panic!("{condition}: {:?}", browser.complaints());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The same as [`settle`], where all messages of a large trace are read first, for its critical path and for arrows.
 #[track_caller]
 fn settle_within(limit: Duration, browser: &mut Browser) {
     let begun = Instant::now();

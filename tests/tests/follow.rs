@@ -13,6 +13,7 @@ use laggard_tests::browser::Browser;
 use laggard_tests::process::Launched;
 use laggard_tests::product::{Bench, programs};
 use laggard_tests::served::{PATIENCE, client, first_line, hear, reply, start};
+use laggard_tests::tour::settle_on;
 use serde_json::{Value, json};
 
 const RANKS: u32 = 3;
@@ -498,20 +499,6 @@ fn a_trace_that_goes_underneath_is_told() {
     running.ends();
 }
 
-/// Waits until a condition of the page holds.
-#[track_caller]
-fn settle(browser: &mut Browser, condition: &str) {
-    let begun = Instant::now();
-    while browser.value(condition) != true {
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "{condition}: {:?}",
-            browser.complaints()
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// Threads that come move those of other ranks, and each report numbers places and root causes anew.
 #[test]
 fn what_was_chosen_stays_when_threads_come() {
@@ -521,10 +508,10 @@ fn what_was_chosen_stays_when_threads_come() {
     let mut browser = Browser::start(&running.bench.dir);
     // As links of earlier versions had it.
     browser.visit(&format!("{}#first=1&last=1&profile=rc1", served.address));
-    settle(&mut browser, "document.body?.dataset.state === 'ready'");
-    settle(&mut browser, "location.hash.includes('profile=rc-')");
+    settle_on(&mut browser, "document.body?.dataset.state === 'ready'");
+    settle_on(&mut browser, "location.hash.includes('profile=rc-')");
     browser.value("document.getElementById('hot').click()");
-    settle(&mut browser, "location.hash.includes('node=')");
+    settle_on(&mut browser, "location.hash.includes('node=')");
     let words = "JSON.stringify(['ranks', 'profile', 'node'].map((name) =>
         new URLSearchParams(location.hash.slice(1)).get(name)))";
     let place =
@@ -540,18 +527,18 @@ fn what_was_chosen_stays_when_threads_come() {
     running.tell();
     // The rank has three threads now.
     let note = "document.getElementById('course-note').textContent";
-    settle(
+    settle_on(
         &mut browser,
         &format!("{note}.includes(' of 3 at a moment')"),
     );
     fs::remove_file(&running.file).expect("a file");
     running.ends();
-    settle(
+    settle_on(
         &mut browser,
         "document.getElementById('live').dataset.state === 'ended'",
     );
-    settle(&mut browser, "document.body.dataset.state === 'ready'");
-    settle(
+    settle_on(&mut browser, "document.body.dataset.state === 'ready'");
+    settle_on(
         &mut browser,
         &format!("{note}.includes(' of 3 at a moment')"),
     );
@@ -563,8 +550,8 @@ fn what_was_chosen_stays_when_threads_come() {
     );
     // A root cause that is no more is said to be so.
     browser.value("location.hash = 'profile=rc-0123456789ab'");
-    settle(&mut browser, "!location.hash.includes('profile')");
-    settle(
+    settle_on(&mut browser, "!location.hash.includes('profile')");
+    settle_on(
         &mut browser,
         "document.getElementById('problem').textContent.startsWith('Not in the run')",
     );
@@ -597,24 +584,24 @@ fn a_page_follows_a_program_that_run_has_started() {
     let mut served = Served { server, address };
     let mut browser = Browser::start(&bench.dir);
     browser.visit(&served.address);
-    settle(
+    settle_on(
         &mut browser,
         "document.getElementById('live').dataset.state === 'runs'",
     );
-    settle(
+    settle_on(
         &mut browser,
         "Number(document.getElementById('live').dataset.number) > 2",
     );
-    settle(&mut browser, "document.body.dataset.state === 'ready'");
+    settle_on(&mut browser, "document.body.dataset.state === 'ready'");
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve");
     fs::create_dir_all(&directory).expect("a directory");
     fs::write(directory.join("follow.png"), browser.picture(1200)).expect("a picture");
     fs::write(&file, "").expect("a file");
-    settle(
+    settle_on(
         &mut browser,
         "document.getElementById('live').dataset.state === 'ended'",
     );
-    settle(&mut browser, "document.body.dataset.state === 'ready'");
+    settle_on(&mut browser, "document.body.dataset.state === 'ready'");
     // All of the run is in sight, since all of it was.
     let words = browser.value("location.hash");
     assert!(!words.as_str().expect("text").contains("until"), "{words}");

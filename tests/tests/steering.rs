@@ -13,6 +13,7 @@ use laggard_tests::process::{self, Launched};
 use laggard_tests::product::{Bench, TIMEOUT};
 use laggard_tests::report::Report;
 use laggard_tests::served::{PATIENCE, client, hear, start, status};
+use laggard_tests::tour::settle_on;
 use serde_json::Value;
 
 const RANKS: u32 = 3;
@@ -483,20 +484,6 @@ fn post(address: &str, lines: &str, body: &str) -> (u16, String) {
     (status(&answer), answer)
 }
 
-/// Waits until something is so on the page.
-#[track_caller]
-fn settle(browser: &mut Browser, condition: &str) {
-    let begun = Instant::now();
-    while browser.value(condition) != true {
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "{condition}: {:?}",
-            browser.complaints()
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 const OWN: &str = "Origin: http://HERE\r\nContent-Type: application/json\r\n";
 
 #[test]
@@ -552,7 +539,7 @@ fn the_page_steers_where_the_user_allows_it() {
     }
     let mut browser = Browser::start(&running.bench.dir);
     browser.visit(&address);
-    settle(
+    settle_on(
         &mut browser,
         "document.getElementById('steer').hidden === false",
     );
@@ -573,11 +560,11 @@ fn the_page_steers_where_the_user_allows_it() {
             form.requestSubmit();
         })()",
     );
-    settle(
+    settle_on(
         &mut browser,
         "document.getElementById('steered').dataset.state === 'done'",
     );
-    settle(
+    settle_on(
         &mut browser,
         "document.getElementById('wanted').textContent.includes('profile only, without MPI_Barrier')",
     );
@@ -591,7 +578,7 @@ fn the_page_steers_where_the_user_allows_it() {
             form.requestSubmit();
         })()",
     );
-    settle(
+    settle_on(
         &mut browser,
         "document.getElementById('steered').textContent.includes('no call is named MPI_Nothing')",
     );
