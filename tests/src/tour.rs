@@ -46,7 +46,8 @@ pub fn settle_on(browser: &mut Browser, condition: &str) {
     let begun = Instant::now();
     while browser.value(condition) != true {
         if begun.elapsed() >= PATIENCE {
-            panic!("{condition}: {:?}", browser.complaints());
+            let shown = browser.value("location.hash");
+            panic!("{condition}: {shown}, {:?}", browser.complaints());
         }
         std::thread::sleep(Duration::from_millis(20));
     }

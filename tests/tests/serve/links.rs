@@ -2,7 +2,7 @@
 
 use laggard_tests::browser::Browser;
 use laggard_tests::served::{PATIENCE, Served};
-use laggard_tests::tour::{key, number, settle};
+use laggard_tests::tour::{key, number, settle, settle_on};
 use std::time::{Duration, Instant};
 
 use super::has_hash;
@@ -148,6 +148,32 @@ fn who_moves_for_long_is_not_slowed_down() {
     settle(&mut browser);
     assert!(has_hash(&mut browser, "messages=0"));
     assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[test]
+fn a_link_that_is_typed_while_another_is_written_is_followed() {
+    let served = Served::new("serve-typed");
+    let mut browser = Browser::start(&served.bench.dir);
+    browser.visit(&served.address);
+    settle(&mut browser);
+    for part in 1..10 {
+        // An address of the page is written between the time that the other one is there and that it is heard of.
+        browser.value(&format!(
+            "{{
+                document.getElementById('percent').click();
+                const next = new MessageChannel();
+                next.port1.onmessage = () => {{ location.hash = 'until=0.00{part}'; }};
+                next.port2.postMessage(0);
+                for (const begun = performance.now(); performance.now() < begun + 150;);
+            }}"
+        ));
+        settle_on(
+            &mut browser,
+            &format!("location.hash === '#from=0&until=0.00{part}'"),
+        );
+        settle(&mut browser);
+        assert!(!has_hash(&mut browser, "percent"), "{part}");
+    }
 }
 
 /// Names of ranks and threads, of a run whose rank 2 has no trace, and whose rank 3 has no thread 1.

@@ -94,7 +94,7 @@ async function start() {
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   addEventListener("resize", showAll);
-  addEventListener("hashchange", fromAddress);
+  addEventListener("hashchange", (event) => fromAddress(event.newURL));
   fromAddress();
   follow();
 }

@@ -160,9 +160,9 @@ function mendsOf(text) {
   return Object.fromEntries(found.filter((one) => one !== null).map(([, of, part]) => [of, Math.min(100, Number(part))]));
 }
 
-/** What the address says. */
-export function fromAddress() {
-  const words = new URLSearchParams(location.hash.slice(1));
+/** What an address says. That of the page may be another one by the time that one is heard of. */
+export function fromAddress(address = location.href) {
+  const words = new URLSearchParams(new URL(address).hash.slice(1));
   const number = (name, other) => {
     const found = Number.parseFloat(words.get(name) ?? "");
     return Number.isFinite(found) ? found : other;
