@@ -174,8 +174,11 @@ impl Sweep<'_> {
                 movable
             }
         };
+        // The rest may have looked for something else.
         for (now, looked) in lane.now.iter_mut().zip(&mut lane.looked) {
-            *now -= std::mem::take(looked).min(movable);
+            let part = movable.min(*looked);
+            *now -= part;
+            *looked -= part;
         }
     }
 

@@ -11,7 +11,7 @@ use crate::replay::rank::Rank;
 use crate::stream::call::CallAt;
 use crate::stream::rows::{Outcome, Row};
 use crate::stream::thread::{Posted, Usual};
-use crate::waits::charging::{Hosts, Loss, Waiting};
+use crate::waits::charging::{Hosts, Looked, Loss, Waiting};
 use crate::waits::log::{Ended, Subject};
 
 impl Rank<'_> {
@@ -277,7 +277,11 @@ impl Rank<'_> {
                     signature,
                 };
                 let loss = Loss {
-                    looked: Some((looks.begin, looks.end)),
+                    looked: Some(Looked {
+                        since: looks.begin,
+                        until: looks.end,
+                        beside: false,
+                    }),
                     ..Loss::sure(PatternId::LookedInVain, looks.looked, None)
                 };
                 charged.charge(hosts, waiting, loss);

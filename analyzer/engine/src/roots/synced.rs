@@ -9,8 +9,22 @@ use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
 use crate::roots::teams::Team;
 
+/// Most things that are looked at in turn of which each is told apart.
+const MOST_EARLIER: usize = 8;
+
 /// Activities, and ns.
 pub type Parts = SmallVec<[(u32, i64); 1]>;
+
+/// Looks that waited for somebody.
+#[derive(Clone, Copy, Debug)]
+pub struct Polled {
+    /// Their begin, ns.
+    pub began: i64,
+    /// When that one came, ns.
+    pub came: i64,
+    /// Whether looks at something else found nothing meanwhile.
+    pub beside: bool,
+}
 
 /// A call that ends.
 #[derive(Default)]
@@ -52,6 +66,9 @@ pub struct Synced {
     /// Position in `sums`.
     pairs: FxHashMap<Partner, u32>,
     sums: Vec<Sums>,
+    /// By position there, of those that met while one of them looked at something else, too: when the other one
+    /// came, ns, and the sums of before. The latest last.
+    earlier: FxHashMap<u32, Vec<(i64, Sums)>>,
     /// By group, and whether only this rank met the others. The latest first; none from before
     /// `all`.
     groups: Vec<((u32, bool), Sums)>,
@@ -77,7 +94,13 @@ impl Synced {
     /// Activities have these `numbers` from now on, by those they had.
     pub fn renumber(&mut self, numbers: &[u32]) {
         let groups = self.groups.iter_mut().map(|(_, sums)| sums);
-        let all = self.sums.iter_mut().chain(groups).chain([&mut self.all]);
+        let earlier = self.earlier.values_mut().flatten().map(|(_, sums)| sums);
+        let all = self
+            .sums
+            .iter_mut()
+            .chain(groups)
+            .chain(earlier)
+            .chain([&mut self.all]);
         all.for_each(|sums| sums.renumber(numbers));
     }
 
@@ -92,14 +115,19 @@ impl Synced {
         number
     }
 
-    /// The last one with a partner, given with its number.
+    /// The last one with a partner, given with its number, before a wait.
     #[inline]
-    pub fn with(&self, (partner, number): (Partner, u32), members: &Members) -> &Sums {
+    pub fn with(
+        &self,
+        (partner, number): (Partner, u32),
+        polled: Option<Polled>,
+        members: &Members,
+    ) -> &Sums {
         let mut last = match partner {
             Partner::Rank(_) => &self.all,
             Partner::Thread(thread) => self.with_thread(thread),
         };
-        let pair = &self.sums[number as usize];
+        let pair = self.pair_before(number, polled);
         last = if pair.order > last.order { pair } else { last };
         let Partner::Rank(rank) = partner else {
             return last;
@@ -109,6 +137,19 @@ impl Synced {
         let mut later = later.take_while(|(_, sums)| sums.order > order);
         let met = later.find(|((group, _), _)| members.has(*group, rank));
         met.map_or(last, |(_, sums)| sums)
+    }
+
+    /// The last one of a pair before a wait: who looks at several things in turn still waits for one when another
+    /// one comes.
+    #[inline]
+    fn pair_before(&self, number: u32, polled: Option<Polled>) -> &Sums {
+        let sums = &self.sums[number as usize];
+        let Some(polled) = polled.filter(|_| !self.earlier.is_empty()) else {
+            return sums;
+        };
+        let mut earlier = self.earlier.get(&number).into_iter().flatten();
+        let before = earlier.find(|(came, _)| *came > polled.began);
+        before.map_or(sums, |(_, sums)| sums)
     }
 
     /// The last one of a team with a thread.
@@ -179,8 +220,20 @@ impl Synced {
     }
 
     /// The two of a wait met.
-    pub fn pair(&mut self, number: u32, now: &Spent) -> &mut Sums {
+    pub fn pair(&mut self, number: u32, now: &Spent, polled: Option<Polled>) -> &mut Sums {
         let sums = &mut self.sums[number as usize];
+        let last = || self.earlier.get(&number)?.last();
+        let is_in_turn =
+            |polled: &Polled| polled.beside || last().is_some_and(|(came, _)| *came > polled.began);
+        if let Some(polled) = polled.filter(is_in_turn) {
+            let earlier = self.earlier.entry(number).or_default();
+            if earlier.len() == MOST_EARLIER {
+                earlier.remove(0);
+            }
+            earlier.push((polled.came, sums.clone()));
+        } else if !self.earlier.is_empty() {
+            self.earlier.remove(&number);
+        }
         sums.note(now);
         sums
     }

@@ -65,6 +65,8 @@ impl Sweep<'_> {
                     late_thread: link.late_thread,
                     group: 0,
                     is_met: u32::from(link.left != i64::MAX),
+                    looked: link.looked,
+                    beside: link.beside,
                 };
                 let (list, waits) = (&mut telling[agent].told, &mut waits[agent]);
                 let next = list.len() as u32;
@@ -130,6 +132,8 @@ impl Sweep<'_> {
                     share: told.share,
                     left: told.left,
                     is_met: told.is_met != 0,
+                    looked: told.looked,
+                    beside: told.beside != 0,
                 }));
             }
         }

@@ -78,6 +78,9 @@ pub struct Late {
     pub left: i64,
     /// Whether that is a collective.
     pub is_met: bool,
+    /// See [`Link::looked`] and [`Link::beside`].
+    pub looked: i64,
+    pub beside: bool,
 }
 
 /// Time by activity, in a walker's list.
@@ -134,6 +137,8 @@ struct Open {
     transfer: i64,
     /// Whether it waits to its end: later looks go on waiting.
     goes_on: bool,
+    /// Whether it is a look that found something.
+    found: bool,
     /// What its record tells of it beside work, by [`INSIDE`], ns.
     off: [i64; INSIDE.len()],
 }
@@ -148,6 +153,15 @@ impl Open {
     fn is_plain(&self) -> bool {
         self.worked == 0 && self.waited == 0 && self.is_work()
     }
+}
+
+/// Time in looks, ns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looking {
+    /// That counts as their own.
+    own: i64,
+    /// Without a processor.
+    off: i64,
 }
 
 /// One location.
@@ -208,9 +222,8 @@ pub struct Walker<'a> {
     told_apart: FxHashMap<(u32, u32), u32>,
     /// Looks waited until then, ns, and that much more than the links so far tell.
     looked_on: (i64, i64),
-    /// By activity of looks: time without a processor in those that found nothing, and of which nobody knows yet
-    /// whether they waited, ns.
-    looked_off: FxHashMap<u32, i64>,
+    /// By their activity: looks that found nothing, and of which nobody knows yet whether they waited.
+    looking: FxHashMap<u32, Looking>,
     /// What calls are beside work while they wait.
     in_waits: InWaits,
     /// By signature.
@@ -272,6 +285,7 @@ impl<'a> Walker<'a> {
                 until: i64::MIN,
                 transfer: 0,
                 goes_on: false,
+                found: false,
                 off: [0; INSIDE.len()],
             }),
             begin: start,
@@ -297,7 +311,7 @@ impl<'a> Walker<'a> {
             waits_alone: false,
             told_apart: FxHashMap::default(),
             alike: SmallVec::new(),
-            looked_off: FxHashMap::default(),
+            looking: FxHashMap::default(),
             looked_on: (i64::MIN, 0),
             in_waits: InWaits::default(),
             beyond: Vec::new(),
@@ -458,6 +472,7 @@ impl<'a> Walker<'a> {
             until: i64::MIN,
             transfer: 0,
             goes_on: false,
+            found: look.is_some_and(|look| !look.is_vain),
             off,
         });
     }
@@ -548,6 +563,7 @@ impl<'a> Walker<'a> {
                 until: i64::MIN,
                 transfer: 0,
                 goes_on: false,
+                found: false,
                 off,
             });
         }
@@ -577,9 +593,12 @@ impl<'a> Walker<'a> {
         let call = self.activities.of_call(self.thread, open.signature);
         let is_alone = self.is_alone() && open.leave < self.moments.next();
         if !call.meets && open.is_plain() && is_alone {
-            let time = open.leave - open.begin;
+            let (time, found) = (open.leave - open.begin, open.found);
             self.spent.add(call.number, time, open.leave);
             self.posts += u64::from(call.posts);
+            if call.looks {
+                self.looked(call.number, time, found);
+            }
             return;
         }
         self.close_among_others(*open, call, members);
@@ -616,6 +635,10 @@ impl<'a> Walker<'a> {
         let parts = self.parts(&open, number, inside);
         for &(number, time) in &parts {
             self.spent.add(number, time, leave);
+        }
+        if of_call.looks {
+            let own = parts.last().filter(|_| waited == 0);
+            self.looked(number, own.map_or(0, |(_, time)| *time), open.found);
         }
         // As much as the waits are charged with: they take their parts of costs by that.
         self.spent.waited = self.spent.waited.saturating_add(waited);

@@ -47,6 +47,8 @@ pub struct Episode {
     stretches: SmallVec<[Stretch; 2]>,
     /// Enter of the look that found something, ns.
     pub found: i64,
+    /// Whether looks at other places found nothing meanwhile.
+    pub beside: bool,
 }
 
 impl Stretch {
@@ -89,7 +91,7 @@ impl Episode {
         self.stretches = rest;
         Episode {
             stretches: since,
-            found: 0,
+            ..Episode::default()
         }
     }
 
@@ -209,6 +211,8 @@ struct Looking {
     signature: u32,
     /// Looks since one found something.
     episode: Episode,
+    /// When the last one found something, ns; 0 if none did.
+    found: i64,
     /// Of all episodes that found something, and of this one, if it does.
     between: (Between, Between),
     run: Run,
@@ -373,7 +377,13 @@ impl Polling {
                     && let Some(first) = found_by(listed(lists, row), event, self.posts)
                 {
                     found.add(&look, times, (self.posts, self.last));
-                    let episode = found.end(times.0, first);
+                    let mut episode = found.end(times.0, first);
+                    let begin = episode.begin().unwrap_or(times.0);
+                    let is_beside =
+                        |other: &Looking| other.episode.begin().is_some() || other.found > begin;
+                    let own = place as usize;
+                    let (before, after) = self.looking.split_at(own);
+                    episode.beside = before.iter().chain(&after[1..]).any(is_beside);
                     self.ended.push_back((columns.number + at as u64, episode));
                     ends = true;
                 }
@@ -554,6 +564,7 @@ impl Looking {
         self.vain.1 = Between::default();
         let between = std::mem::take(&mut self.between.1);
         self.between.0.merge(&between);
+        self.found = found;
         Episode { found, ..episode }
     }
 }

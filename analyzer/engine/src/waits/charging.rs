@@ -65,8 +65,19 @@ pub struct Loss<'a> {
     pub left: i64,
     /// Communicator or window in which it waited; 0 if that is the call's.
     pub group: u64,
-    /// If it was lost in looks: from when to when these were, ns. There may be work between them.
-    pub looked: Option<(i64, i64)>,
+    /// If it was lost in looks.
+    pub looked: Option<Looked>,
+}
+
+/// The looks in which time was lost. There may be work between them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Looked {
+    /// Their begin, ns.
+    pub since: i64,
+    /// Their end, ns.
+    pub until: i64,
+    /// See [`Episode::beside`].
+    pub beside: bool,
 }
 
 /// An owned [`Loss`].
@@ -87,7 +98,7 @@ pub struct Lost {
     /// See [`Loss::group`].
     pub group: u64,
     /// See [`Loss::looked`].
-    pub looked: Option<(i64, i64)>,
+    pub looked: Option<Looked>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -238,7 +249,11 @@ impl Lost {
                 severity,
                 doubt: part(lost.doubt),
                 shares: shares.collect(),
-                looked: Some((begin, moment)),
+                looked: Some(Looked {
+                    since: begin,
+                    until: moment,
+                    beside: episode.beside,
+                }),
                 ..lost.clone()
             }
         });

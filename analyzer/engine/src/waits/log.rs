@@ -78,7 +78,8 @@ impl Sink for ShortLog {
     fn take(&mut self, wait: &WaitState<'_>) {
         let (waiting, loss) = (&wait.waiting, &wait.loss);
         let lasted = waiting.since.saturating_add(loss.severity);
-        let (since, until) = loss.looked.unwrap_or((waiting.since, lasted));
+        let looked = loss.looked.map(|looked| (looked.since, looked.until));
+        let (since, until) = looked.unwrap_or((waiting.since, lasted));
         self.0.push(ShortWait {
             pattern: loss.pattern,
             enter: waiting.enter,

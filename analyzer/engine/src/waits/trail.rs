@@ -35,6 +35,7 @@ impl Sink for Trail {
             late_rank: NONE,
             time: waiting.leave,
             left: loss.left,
+            beside: u16::from(loss.looked.is_some_and(|looked| looked.beside)),
             ..Link::default()
         };
         let (first, mut left) = (self.0.len(), loss.severity);

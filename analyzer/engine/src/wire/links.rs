@@ -39,6 +39,8 @@ entries! {
         pattern: u16,
         /// 1 = looks that waited for several went on after this party came.
         goes_on: u16,
+        /// 1 = looks at something else found nothing meanwhile.
+        beside: u16,
     }
     /// Who waits: bits of sets of 64. Several share one if there are more.
     #[derive(Default, Eq, Serialize, Deserialize)]
@@ -78,6 +80,9 @@ entries! {
         group: u64,
         /// 1 = they met in a collective.
         is_met: u32,
+        /// See [`Link::looked`] and [`Link::beside`].
+        looked: i64,
+        beside: u16,
     }
     /// What a waiting location did since it last synchronised with the late party. Its activities
     /// and their times are in lists of their own.

@@ -8,7 +8,7 @@ use crate::basics::ends::NONE;
 use crate::roots::comparable;
 use crate::roots::members::Members;
 use crate::roots::spent::Sums;
-use crate::roots::synced::Closed;
+use crate::roots::synced::{Closed, Polled};
 use crate::roots::teams::Team;
 use crate::stream::call::CallAt;
 use crate::stream::roles::Among;
@@ -35,6 +35,8 @@ pub(super) struct Met {
     pub(super) later: i64,
     /// Whether the other one waited for what this one sent or took: this one may wait after that.
     pub(super) is_sent: bool,
+    /// If the one that waited looked for the other one.
+    pub(super) polled: Option<Polled>,
 }
 
 impl Walker<'_> {
@@ -171,7 +173,7 @@ impl Walker<'_> {
                 let others = &self.partners[..if met.later > 0 { at } else { 0 }];
                 let both = others.iter().filter(|other| other.partner == met.partner);
                 let later = both.map(|other| other.later).fold(met.later, i64::min);
-                let sums = self.synced.pair(met.partner, &self.spent);
+                let sums = self.synced.pair(met.partner, &self.spent, met.polled);
                 // A wait counts as a whole: that before the first of them left, too, if it is less.
                 let after = match self.folds {
                     true => call.until.saturating_sub(met.left).clamp(0, call.waited),

@@ -318,11 +318,11 @@ impl Walker<'_> {
             let sums = match with {
                 With::Rank(rank) => {
                     let partner = self.synced.number(Partner::Rank(rank));
-                    self.synced.pair(partner, &self.spent)
+                    self.synced.pair(partner, &self.spent, None)
                 }
                 With::Thread(thread) => {
                     let partner = self.synced.number(Partner::Thread(thread));
-                    self.synced.pair(partner, &self.spent)
+                    self.synced.pair(partner, &self.spent, None)
                 }
                 With::Group(group) if members.is_all(group) => self.synced.all(&self.spent),
                 With::Group(group) => self.synced.group((group, false), &self.spent),

@@ -8,7 +8,7 @@ use super::{Alone, Late, Met, Times, Waited, Walker};
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind};
 use crate::roots::members::Members;
-use crate::roots::synced::Partner;
+use crate::roots::synced::{Partner, Polled};
 use crate::stream::rows::Row;
 use crate::wire::links::{Blame, Link};
 
@@ -35,16 +35,22 @@ impl Walker<'_> {
                 let is_met = late.is_met && row.is_none_or(|row| !is_of_neighbours(row));
                 let partner = self.partner(late.rank, late.thread);
                 let number = self.synced.number(partner);
+                let polled = (late.looked > 0).then(|| Polled {
+                    began: enter.saturating_sub(late.looked),
+                    came: enter,
+                    beside: late.beside,
+                });
                 self.partners.push(Met {
                     partner: number,
                     left,
                     later: 0,
                     is_sent: !is_met,
+                    polled,
                 });
                 if late.is_met {
                     self.left = self.left.min(late.left);
                 }
-                self.synced.with((partner, number), members)
+                self.synced.with((partner, number), polled, members)
             }
             group => {
                 self.left = self.left.min(late.left);
@@ -156,7 +162,12 @@ impl Walker<'_> {
                 };
                 let partner = self.partner(link.late_rank, link.late_thread);
                 let number = self.synced.number(partner);
-                let since = self.synced.with((partner, number), members);
+                let polled = link.is_polled().then(|| Polled {
+                    began: link.since(),
+                    came: link.time,
+                    beside: link.beside != 0,
+                });
+                let since = self.synced.with((partner, number), polled, members);
                 let mut later = 0;
                 if let Some(open) = self.open.as_mut().filter(|_| is_sent(link) && self.folds) {
                     later = open.leave.saturating_sub(*leave.max(&link.enter));
@@ -170,12 +181,16 @@ impl Walker<'_> {
                     left,
                     later,
                     is_sent: is_passed,
+                    polled,
                 });
                 since
             }
         };
         let first = self.times.len();
         self.spent.since(since, None, &mut self.times);
+        if link.beside != 0 {
+            self.leave_out_looks(first);
+        }
         if is_alone {
             let number = self.activities.number(Activity::met_alone(self.name.0));
             self.times.push((number, 1));
@@ -192,6 +207,34 @@ impl Walker<'_> {
             wholes,
             alike,
         });
+    }
+
+    /// Some more `time` was spent in looks, ns: whether they waited is known once they `found` something.
+    pub(super) fn looked(&mut self, activity: u32, time: i64, found: bool) {
+        match found {
+            true if self.looking.is_empty() => {}
+            true => drop(self.looking.remove(&activity)),
+            false => {
+                let looking = self.looking.entry(activity).or_default();
+                looking.own = looking.own.saturating_add(time);
+            }
+        }
+    }
+
+    /// Who looks at several things in turn waits in all these looks: they are no work before a wait, whose times
+    /// are those from `first` on.
+    fn leave_out_looks(&mut self, first: usize) {
+        let mut kept = first;
+        for at in first..self.times.len() {
+            let (activity, time) = self.times[at];
+            let looking = self.looking.get(&activity);
+            let time = time - looking.map_or(0, |looking| looking.own);
+            if time > 0 {
+                self.times[kept] = (activity, time);
+                kept += 1;
+            }
+        }
+        self.times.truncate(kept);
     }
 
     /// The activity of a wait and `transfer` after it, ns: others may have waited for the same one. `NONE`
@@ -257,7 +300,8 @@ impl Walker<'_> {
         let known = if link.since() < until { more } else { 0 };
         let rest = looking - inside;
         let rest = rest - known.clamp(0, rest);
-        let off = self.looked_off.remove(&number).unwrap_or(0).min(rest);
+        let off = self.looking.remove(&number).unwrap_or_default().off;
+        let off = off.min(rest);
         if off > 0 {
             let inside = activities.inside(self.thread, Kind::Preempted, link.signature);
             self.spent.take_back(inside, off);
