@@ -335,6 +335,61 @@ fn loops_over_two_places_share_the_time() {
     assert!((0.0399..=0.0401).contains(&victims), "{victims}");
 }
 
+/// Rank 1 looks at three places in turn, for messages that rank 0 sends at `sent`, us, and finds them in this `order`, from
+/// 200 us after the last one on.
+fn looks_in_turn(sent: [u64; 3], order: [usize; 3]) -> Vec<Calls> {
+    let mut r = ranks(2);
+    for (tag, at) in (0..).zip(sent) {
+        r[0].send(10 + tag as u32, 1, tag, at * US, (at + 1) * US);
+    }
+    let requests = [0, 1, 2].map(|tag| r[1].irecv(20 + tag as u32, 0, tag, (1 + tag as u64) * MS));
+    let places = [30, 31, 32];
+    let last = sent[2] * US;
+    let begins = (10 * MS..last + 180 * US).step_by(60_000);
+    for begin in begins {
+        for (at, &place) in (0..).zip(&places) {
+            let begin = begin + at * 20 * US;
+            r[1].looks(place, number::MPI_Test, begin, begin + 20 * US, 20 * US);
+        }
+    }
+    for (at, which) in (0..).zip(order) {
+        let enter = last + (300 + at) * US;
+        r[1].test(places[which], &[requests[which]], enter, enter + US / 2);
+    }
+    r
+}
+
+#[test]
+fn who_looks_in_turn_waits_for_the_late_rank_in_all_looks() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]] {
+        // All three because of the same delay.
+        let all = report(|| looks_in_turn([30_000, 30_002, 30_004], order));
+        let roots = all.root_causes.as_ref().unwrap();
+        let told = |root: &laggard_report::RootCause| {
+            let until = root.until.as_ref().map_or(0, |until| until.location.line);
+            (root.activity.clone(), root.rank_set.clone(), until)
+        };
+        let of = |until| ("computation".to_owned(), "0".to_owned(), until);
+        assert_eq!(told(&roots[0]), of(10), "{order:?}");
+        let waited = total(&all, "late_sender_polled");
+        assert!(waited.abs_diff(20 * MS as i64) < 100 * US, "{waited}");
+        let of_first = (roots[0].severity_s * 1e9) as i64;
+        assert!(waited.abs_diff(of_first) < 20 * US, "{order:?}: {of_first}");
+        // The other one worked until its first look.
+        let excess = &roots[0].because;
+        assert!(excess.ends_with("29.0 ms instead of 9.00 ms"), "{excess}");
+        // The last one comes later by itself.
+        let apart = report(|| looks_in_turn([20_000, 20_002, 40_000], order));
+        let roots = apart.root_causes.as_ref().unwrap();
+        let mut all: Vec<_> = roots.iter().map(told).collect();
+        all.sort_unstable();
+        assert_eq!(all[..2], [of(10), of(12)], "{order:?}");
+        let sum: f64 = apart.waiting_by_activity_s.values().sum();
+        let waited = total(&apart, "late_sender_polled") as f64 / 1e9;
+        assert!((sum - waited).abs() < 1e-6, "{sum} {waited}");
+    }
+}
+
 #[test]
 fn probes_look_at_a_channel() {
     let probe = |from, tag, more| Signature {

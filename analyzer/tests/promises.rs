@@ -61,6 +61,36 @@ fn promise<'r>(report: &'r Report, rule: &str) -> Option<(i64, Promise, &'r Bott
     Some((gain, advice.promise?, found))
 }
 
+/// Rank 1 looks at two places in turn for two messages of rank 0, which both come late.
+fn looks_in_turn() -> Vec<Calls> {
+    let mut all = ranks(2);
+    for rank in &mut all {
+        rank.call(1, of_all(number::MPI_Init), 0, MS);
+    }
+    all[0].send(10, 1, 0, 31 * MS, 31 * MS + US);
+    all[0].send(11, 1, 1, 31 * MS + 2 * US, 31 * MS + 3 * US);
+    let requests = [0, 1].map(|tag| all[1].irecv(20, 0, tag, (2 + tag as u64) * MS));
+    for begin in (4 * MS..31 * MS).step_by(100_000) {
+        for (place, at) in [(21, begin), (22, begin + 50 * US)] {
+            all[1].looks(place, number::MPI_Test, at, at + 50 * US, 50 * US);
+        }
+    }
+    all[1].test(21, &requests[..1], 31 * MS + 10 * US, 31 * MS + 11 * US);
+    all[1].test(22, &requests[1..], 31 * MS + 11 * US, 31 * MS + 12 * US);
+    all
+}
+
+#[test]
+fn looks_in_turn_end_together() {
+    // The messages come 15 ms earlier, or before the first look.
+    let found = gains(
+        looks_in_turn(),
+        &[("speed_up", "rank:0=2"), ("speed_up", "rank:0=100")],
+    );
+    assert!(found[0].abs_diff(15_000) < 20, "{found:?}");
+    assert!(found[1].abs_diff(27_000) < 120, "{found:?}");
+}
+
 /// Rank 1 waits 9 ms for a message of rank 0, computes 10 ms, and meets rank 0, which comes at
 /// `other` ms.
 fn late_message(other: u64) -> Vec<Calls> {

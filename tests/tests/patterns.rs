@@ -103,6 +103,7 @@ programs! {
     root_cause_member: "root_cause_member.c";
     root_cause_nonblocking: "root_cause_nonblocking.c";
     root_cause_polled: "root_cause_polled.c";
+    root_cause_polled_in_turn: "root_cause_polled_in_turn.c";
     root_cause_posix_io: "root_cause_posix_io.c";
     root_cause_posix_io_near_miss: "root_cause_posix_io_near_miss.c";
     root_cause_post: "root_cause_post.c";
