@@ -7,7 +7,7 @@ use laggard_engine::{Analysis, AnalyzeOptions};
 use laggard_patterns::rules::{RuleBase, read};
 use laggard_report::{Bottleneck, Promise, Report};
 use laggard_trace::calls::number;
-use laggard_trace::{Signature, WORLD, flags};
+use laggard_trace::{Endpoint, Signature, WORLD, flags};
 use laggard_whatif::{Change, MOST_BYTES, Scenario, add_gains, predict};
 
 const US: u64 = 1_000;
@@ -89,6 +89,43 @@ fn looks_in_turn_end_together() {
     );
     assert!(found[0].abs_diff(15_000) < 20, "{found:?}");
     assert!(found[1].abs_diff(27_000) < 120, "{found:?}");
+}
+
+/// Rank 1 looks in vain for a message, meets rank 0, and computes 20 ms while a message comes. It finds that with its second
+/// look, and answers.
+fn found_at_once() -> Vec<Calls> {
+    let mut all = ranks(2);
+    for rank in &mut all {
+        rank.call(1, of_all(number::MPI_Init), 0, MS);
+    }
+    all[1].looks_at(20, vain(number::MPI_Iprobe), 3 * MS, 3 * MS + 100 * US);
+    for rank in &mut all {
+        rank.call(2, of_all(number::MPI_Barrier), 4 * MS, 5 * MS);
+    }
+    all[0].send(10, 1, 0, 6 * MS, 6 * MS + US);
+    all[0].recv(11, 1, 1, 7 * MS, 25 * MS + 300 * US);
+    all[1].looks_at(20, vain(number::MPI_Iprobe), 25 * MS, 25 * MS + 100 * US);
+    let found = Signature {
+        operation: number::MPI_Iprobe,
+        flags: flags::PEEKS | flags::RECEIVES,
+        group: WORLD,
+        receive: Endpoint {
+            peer: 0,
+            tag: 0,
+            ..Endpoint::default()
+        },
+        ..Signature::default()
+    };
+    all[1].call(20, found, 25 * MS + 100 * US, 25 * MS + 101 * US);
+    all[1].recv(21, 0, 0, 25 * MS + 110 * US, 25 * MS + 120 * US);
+    all[1].send(22, 0, 1, 25 * MS + 130 * US, 25 * MS + 140 * US);
+    all
+}
+
+#[test]
+fn who_looks_late_finds_at_once_whenever_it_looks() {
+    let found = gains(found_at_once(), &[("speed_up", "rank:1=2")]);
+    assert!(found[0].abs_diff(10_000) < 50, "{found:?}");
 }
 
 /// Rank 1 waits 9 ms for a message of rank 0, computes 10 ms, and meets rank 0, which comes at

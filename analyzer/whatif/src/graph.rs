@@ -475,7 +475,7 @@ impl Joined for Graph<'_> {
         let number = BY_ENTER | wait.enter as u64;
         if pattern.is_polled() {
             let lost = wait.lost as u64;
-            let row = [u64::from(wait.location), number, lost, 0, 0];
+            let row = [u64::from(wait.location), number, lost, wait.since as u64, 0];
             self.found.put(wait.leave, row);
         }
         if let Some(late) = wait.last

@@ -26,9 +26,19 @@ impl Numbered for Consumer {
     }
 }
 
-impl Numbered for (u64, i64) {
+/// A look that found something.
+pub struct Found {
+    /// That of its enter.
+    pub number: u64,
+    /// Looking in vain before it that waited, ns.
+    pub lost: i64,
+    /// When that began, ns.
+    pub since: i64,
+}
+
+impl Numbered for Found {
     fn number(&self) -> u64 {
-        self.0
+        self.number
     }
 }
 
@@ -91,8 +101,7 @@ pub struct Lane<'e> {
     pub providers: Queue<Provider>,
     by_number: Queue<Consumer>,
     by_enter: Queue<Consumer>,
-    /// Looks that found something: enter, and looking in vain before that waited, ns.
-    pub found: Queue<(u64, i64)>,
+    pub found: Queue<Found>,
     /// When another thread of its rank started it, ns.
     pub born: Option<i64>,
     /// The call before, and its recorded end.
@@ -105,6 +114,10 @@ pub struct Lane<'e> {
     pub looked: Vec<i64>,
     /// The same before that.
     pub settled: i64,
+    /// Looking in vain since it did anything else but a little, and that, ns.
+    pub in_a_row: (i64, i64),
+    /// Enter of the first look in vain since it waited otherwise, ns; `i64::MAX` before one.
+    pub began: i64,
     /// Looking in vain since it last found something, or had it otherwise, ns.
     pub vain: i64,
     /// What is waited for before the next call.
@@ -194,6 +207,8 @@ impl<'e> Lane<'e> {
             ahead: effects.ahead(events, location),
             looked: Vec::new(),
             settled: 0,
+            in_a_row: (0, 0),
+            began: i64::MAX,
             vain: 0,
             deferred: Vec::new(),
             peers: Vec::new(),
@@ -265,16 +280,17 @@ impl<'e> Lane<'e> {
         }
     }
 
-    /// How long this call, a look, had looked in vain and waited, ns.
+    /// How long this call, a look, had looked in vain and waited, and since when, ns.
     #[inline]
-    pub fn lost(&mut self, call: &Call) -> Option<i64> {
+    pub fn lost(&mut self, call: &Call) -> Option<(i64, i64)> {
         if self.found.rows.is_empty() || call.leave <= call.enter {
             return None;
         }
         let enter = BY_ENTER | call.enter as u64;
         let (from, to) = self.found.find(enter, enter);
-        let lost = self.found.rows[from..to].iter().map(|(_, lost)| lost);
-        (to > from).then(|| lost.sum())
+        let rows = &self.found.rows[from..to];
+        let since = rows.iter().map(|found| found.since).min()?;
+        Some((rows.iter().map(|found| found.lost).sum(), since))
     }
 
     /// A moment that others need and that has come now.

@@ -18,6 +18,9 @@
 //! enter' = max(enter' - looking before the latest dependency, latest dependency' + rest before)
 //! ```
 //!
+//! Looking is that for what they found, and all that follows one another without other work before it: who looks
+//! at several things in turn goes on with the first one.
+//!
 //! Locations go on until they need a moment that is not known yet; slab by slab of global
 //! time, so that memory does not grow with the trace.
 
@@ -33,7 +36,7 @@ use crate::columns::{Columns, RECORDED, UNCHANGED};
 use crate::effects::Effects;
 use crate::graph::{Consumer, Graph, JUNCTION, Provider};
 use crate::junctions::Junctions;
-use crate::lane::{Known, Lane, Times};
+use crate::lane::{Found, Known, Lane, Times};
 use crate::path::{Along, Jumps};
 use crate::reader::{Call, Site};
 
@@ -228,9 +231,16 @@ impl Sweep<'_> {
                 let consumer = Consumer::of(row);
                 lanes[consumer.location as usize].needs(consumer);
             })?;
-            graph.found.read(slab, |[location, enter, lost, ..]| {
-                lanes[location as usize].found.push((enter, lost as i64));
-            })?;
+            graph
+                .found
+                .read(slab, |[location, enter, lost, since, _]| {
+                    let found = Found {
+                        number: enter,
+                        lost: lost as i64,
+                        since: since as i64,
+                    };
+                    lanes[location as usize].found.push(found);
+                })?;
             lanes.par_iter_mut().for_each(|lane| lane.prepare(end));
             let free = lanes
                 .iter()

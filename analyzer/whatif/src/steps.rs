@@ -16,6 +16,9 @@ use crate::replay::Sweep;
 /// recording takes, ns.
 const LOOP_NS: i64 = 1000;
 
+/// Part of the time of looks in a row that may lie between them.
+const DISTURBED: i64 = 4;
+
 impl Sweep<'_> {
     pub(crate) fn enter(&mut self, lane: &mut Lane, call: &Call) {
         let looked = call.looked.min(call.enter - lane.since).max(0);
@@ -28,7 +31,13 @@ impl Sweep<'_> {
         for now in &mut lane.now {
             *now += length + looked;
         }
+        // Looks are still in a row if something disturbs them for a moment.
+        lane.in_a_row.1 += length;
+        if lane.in_a_row.1 > lane.in_a_row.0 / DISTURBED {
+            lane.in_a_row = (0, 0);
+        }
         if looked > 0 {
+            lane.in_a_row.0 += looked;
             lane.vain += looked;
             lane.looked.iter_mut().for_each(|sum| *sum += looked);
         }
@@ -140,14 +149,21 @@ impl Sweep<'_> {
         }
         let recorded = latest.map_or(call.enter, |latest| latest.max(call.enter));
         match (lane.lost(call), latest) {
-            (Some(lost), Some(latest)) => {
+            // It had come before the looks began: others before, if any, waited for something else.
+            (Some((lost, since)), Some(latest))
+                if latest < since.max(lane.began.min(call.enter)) =>
+            {
+                let looked = lane.looked.get(UNCHANGED).copied().unwrap_or(0);
+                self.stay(lost.min(looked));
+            }
+            (Some((lost, _)), Some(latest)) => {
                 // The last look came so long after what it found.
                 let late = recorded - latest;
                 self.bound.iter_mut().for_each(|time| *time += late);
                 self.shift = late;
                 self.skip_looks(lane, lost, late);
             }
-            (Some(lost), None) => self.stay(lost),
+            (Some((lost, _)), None) => self.stay(lost),
             (None, _) => {}
         }
         self.end(lane, call, latest.is_some(), call.leave - recorded);
@@ -159,11 +175,13 @@ impl Sweep<'_> {
         let Some(&looked) = lane.looked.get(UNCHANGED) else {
             return;
         };
+        // Beside these, others looked for something else.
+        let all = lost.max(lane.in_a_row.0 - late);
         let movable = match std::mem::take(&mut lane.settled) {
-            0 => lost,
+            0 => all,
             settled => {
-                let movable = lost.min((looked - late).max(0));
-                let stays = (lost - movable).min(settled);
+                let movable = all.min((looked - late).max(0));
+                let stays = (lost - movable).clamp(0, settled);
                 self.replayed.stuck += stays;
                 let since = |column: usize| lane.now[column].saturating_sub(self.bound[column]);
                 for (column, doubt) in self.replayed.doubt.iter_mut().enumerate() {
@@ -241,6 +259,17 @@ impl Sweep<'_> {
         }
         if call.finds || !call.is_vain && (call.kind.completes || call.kind.receives) {
             lane.vain = 0;
+        }
+        if call.is_vain {
+            lane.began = lane.began.min(call.enter);
+        } else if !call.finds && (call.kind.completes || call.kind.receives || call.kind.is_of_all)
+        {
+            lane.began = i64::MAX;
+        }
+        let is_looking = call.is_vain && call.inside >= call.leave - call.enter;
+        match is_looking {
+            true => lane.in_a_row.0 += rest,
+            false => lane.in_a_row = (0, 0),
         }
         if call.is_vain {
             lane.vain += rest;

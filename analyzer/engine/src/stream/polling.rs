@@ -304,8 +304,35 @@ pub struct Polling {
     place: u32,
     /// Episodes that ended in this slab, with the numbers of the calls that ended them.
     ended: VecDeque<(u64, Episode)>,
+    /// Where it looked last.
+    recent: Recent,
     /// The looks of this slab, if requested.
     pub noted: Option<Vec<NotedLook>>,
+}
+
+/// Most places of looks in turn that are told of each other.
+const IN_TURN: usize = 8;
+
+/// The places of the last looks in vain, the latest last.
+#[derive(Debug, Default)]
+struct Recent(SmallVec<[u32; IN_TURN]>);
+
+impl Recent {
+    #[inline]
+    fn add(&mut self, place: u32) {
+        if self.0.last() == Some(&place) {
+            return;
+        }
+        match self.0.iter().position(|at| *at == place) {
+            Some(at) => self.0[at..].rotate_left(1),
+            None => {
+                if self.0.len() == IN_TURN {
+                    self.0.remove(0);
+                }
+                self.0.push(place);
+            }
+        }
+    }
 }
 
 impl Polling {
@@ -365,6 +392,7 @@ impl Polling {
                 let mut ends = false;
                 if look.is_vain {
                     if let Some(found) = found {
+                        self.recent.add(place);
                         found.add(&look, times, (self.posts, self.last));
                         found.run_on(&look, times, (self.posts, self.row, self.last));
                         if look.calls == 0 {
@@ -379,11 +407,7 @@ impl Polling {
                     found.add(&look, times, (self.posts, self.last));
                     let mut episode = found.end(times.0, first);
                     let begin = episode.begin().unwrap_or(times.0);
-                    let is_beside =
-                        |other: &Looking| other.episode.begin().is_some() || other.found > begin;
-                    let own = place as usize;
-                    let (before, after) = self.looking.split_at(own);
-                    episode.beside = before.iter().chain(&after[1..]).any(is_beside);
+                    episode.beside = self.looked_beside(place, begin);
                     self.ended.push_back((columns.number + at as u64, episode));
                     ends = true;
                 }
@@ -400,6 +424,15 @@ impl Polling {
             self.posts += u64::from(row.has(flags::POSTS));
             self.last = columns.signature[at];
         }
+    }
+
+    /// Whether looks at others of the last places found nothing since a moment, ns.
+    fn looked_beside(&self, place: u32, since: i64) -> bool {
+        let mut others = self.recent.0.iter().filter(|&&at| at != place);
+        others.any(|&at| {
+            let other = &self.looking[at as usize];
+            other.episode.begin().is_some() || other.found > since
+        })
     }
 
     /// The episode that a call of this slab ended; calls must be given in order.
