@@ -114,9 +114,9 @@ pub struct Lane<'e> {
     pub looked: Vec<i64>,
     /// The same before that.
     pub settled: i64,
-    /// Looking in vain since it did anything else but a little, and that, ns.
+    /// Looking in vain in a row, and what little lies between these looks, ns.
     pub in_a_row: (i64, i64),
-    /// Enter of the first look in vain since it waited otherwise, ns; `i64::MAX` before one.
+    /// Enter of the first look in vain since another call waited, or may have, ns; `i64::MAX` before one.
     pub began: i64,
     /// Looking in vain since it last found something, or had it otherwise, ns.
     pub vain: i64,

@@ -18,8 +18,8 @@
 //! enter' = max(enter' - looking before the latest dependency, latest dependency' + rest before)
 //! ```
 //!
-//! Looking is that for what they found, and all that follows one another without other work before it: who looks
-//! at several things in turn goes on with the first one.
+//! That is all looking in a row before it: who looks at several things in turn goes on when the first of them
+//! comes. What came before the looks began is found as soon as they begin.
 //!
 //! Locations go on until they need a moment that is not known yet; slab by slab of global
 //! time, so that memory does not grow with the trace.

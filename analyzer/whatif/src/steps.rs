@@ -16,7 +16,7 @@ use crate::replay::Sweep;
 /// recording takes, ns.
 const LOOP_NS: i64 = 1000;
 
-/// Part of the time of looks in a row that may lie between them.
+/// Between looks in a row there may be one part in so many of their time.
 const DISTURBED: i64 = 4;
 
 impl Sweep<'_> {
@@ -154,7 +154,7 @@ impl Sweep<'_> {
                 if latest < since.max(lane.began.min(call.enter)) =>
             {
                 let looked = lane.looked.get(UNCHANGED).copied().unwrap_or(0);
-                self.stay(lost.min(looked));
+                self.stay(lost.min(looked + std::mem::take(&mut lane.settled)));
             }
             (Some((lost, _)), Some(latest)) => {
                 // The last look came so long after what it found.
@@ -262,8 +262,7 @@ impl Sweep<'_> {
         }
         if call.is_vain {
             lane.began = lane.began.min(call.enter);
-        } else if !call.finds && (call.kind.completes || call.kind.receives || call.kind.is_of_all)
-        {
+        } else if !call.finds && (call.kind.completes || call.kind.blocks || call.kind.is_of_all) {
             lane.began = i64::MAX;
         }
         let is_looking = call.is_vain && call.inside >= call.leave - call.enter;

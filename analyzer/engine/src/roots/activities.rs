@@ -212,6 +212,8 @@ pub struct Activities {
     pub list: Interner<Activity>,
     /// By number: see [`Compared`].
     pub compared: Vec<Compared>,
+    /// Calls that look whether something has come.
+    pub looks: Vec<u32>,
     /// The agent's numbers of them.
     pub shared: Vec<u32>,
     /// By signature.
@@ -414,6 +416,10 @@ impl Activities {
             begin: site(thread, signature),
             until: Site::default(),
         });
+        let looks = row.is_some_and(|row| row.looks);
+        if looks && !self.looks.contains(&number) {
+            self.looks.push(number);
+        }
         let at = signature as usize;
         let call = OfCall {
             number,
@@ -423,7 +429,7 @@ impl Activities {
                 tells((row.operation, row.class), row.looks)
             }),
             stores: row.is_some_and(|row| row.class == TimeClass::Io),
-            looks: row.is_some_and(|row| row.looks),
+            looks,
             is_plain: row.is_some_and(is_plain),
         };
         if self.of_call.len() <= at {

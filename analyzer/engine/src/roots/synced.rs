@@ -9,7 +9,7 @@ use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
 use crate::roots::teams::Team;
 
-/// Most things that are looked at in turn of which each is told apart.
+/// Most meetings of a pair, one after another, before which a wait of looks may have begun.
 const MOST_EARLIER: usize = 8;
 
 /// Activities, and ns.
@@ -227,12 +227,12 @@ impl Synced {
             |polled: &Polled| polled.beside || last().is_some_and(|(came, _)| *came > polled.began);
         if let Some(polled) = polled.filter(is_in_turn) {
             let earlier = self.earlier.entry(number).or_default();
-            if earlier.len() == MOST_EARLIER {
-                earlier.remove(0);
-            }
-            earlier.push((polled.came, sums.clone()));
-        } else if !self.earlier.is_empty() {
-            self.earlier.remove(&number);
+            // The memory of what nobody needs is used again.
+            let spare = (earlier.len() == MOST_EARLIER).then(|| earlier.remove(0).1);
+            let mut before = spare.unwrap_or_default();
+            before.copy(sums);
+            before.later = sums.later;
+            earlier.push((polled.came, before));
         }
         sums.note(now);
         sums

@@ -137,8 +137,6 @@ struct Open {
     transfer: i64,
     /// Whether it waits to its end: later looks go on waiting.
     goes_on: bool,
-    /// Whether it is a look that found something.
-    found: bool,
     /// What its record tells of it beside work, by [`INSIDE`], ns.
     off: [i64; INSIDE.len()],
 }
@@ -153,15 +151,6 @@ impl Open {
     fn is_plain(&self) -> bool {
         self.worked == 0 && self.waited == 0 && self.is_work()
     }
-}
-
-/// Time in looks, ns.
-#[derive(Clone, Copy, Debug, Default)]
-struct Looking {
-    /// That counts as their own.
-    own: i64,
-    /// Without a processor.
-    off: i64,
 }
 
 /// One location.
@@ -222,8 +211,9 @@ pub struct Walker<'a> {
     told_apart: FxHashMap<(u32, u32), u32>,
     /// Looks waited until then, ns, and that much more than the links so far tell.
     looked_on: (i64, i64),
-    /// By their activity: looks that found nothing, and of which nobody knows yet whether they waited.
-    looking: FxHashMap<u32, Looking>,
+    /// By activity of looks: time without a processor in those that found nothing, and of which nobody knows yet
+    /// whether they waited, ns.
+    looked_off: FxHashMap<u32, i64>,
     /// What calls are beside work while they wait.
     in_waits: InWaits,
     /// By signature.
@@ -285,7 +275,6 @@ impl<'a> Walker<'a> {
                 until: i64::MIN,
                 transfer: 0,
                 goes_on: false,
-                found: false,
                 off: [0; INSIDE.len()],
             }),
             begin: start,
@@ -311,7 +300,7 @@ impl<'a> Walker<'a> {
             waits_alone: false,
             told_apart: FxHashMap::default(),
             alike: SmallVec::new(),
-            looking: FxHashMap::default(),
+            looked_off: FxHashMap::default(),
             looked_on: (i64::MIN, 0),
             in_waits: InWaits::default(),
             beyond: Vec::new(),
@@ -472,7 +461,6 @@ impl<'a> Walker<'a> {
             until: i64::MIN,
             transfer: 0,
             goes_on: false,
-            found: look.is_some_and(|look| !look.is_vain),
             off,
         });
     }
@@ -563,7 +551,6 @@ impl<'a> Walker<'a> {
                 until: i64::MIN,
                 transfer: 0,
                 goes_on: false,
-                found: false,
                 off,
             });
         }
@@ -593,12 +580,9 @@ impl<'a> Walker<'a> {
         let call = self.activities.of_call(self.thread, open.signature);
         let is_alone = self.is_alone() && open.leave < self.moments.next();
         if !call.meets && open.is_plain() && is_alone {
-            let (time, found) = (open.leave - open.begin, open.found);
+            let time = open.leave - open.begin;
             self.spent.add(call.number, time, open.leave);
             self.posts += u64::from(call.posts);
-            if call.looks {
-                self.looked(call.number, time, found);
-            }
             return;
         }
         self.close_among_others(*open, call, members);
@@ -635,10 +619,6 @@ impl<'a> Walker<'a> {
         let parts = self.parts(&open, number, inside);
         for &(number, time) in &parts {
             self.spent.add(number, time, leave);
-        }
-        if of_call.looks {
-            let own = parts.last().filter(|_| waited == 0);
-            self.looked(number, own.map_or(0, |(_, time)| *time), open.found);
         }
         // As much as the waits are charged with: they take their parts of costs by that.
         self.spent.waited = self.spent.waited.saturating_add(waited);

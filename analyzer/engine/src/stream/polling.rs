@@ -431,7 +431,8 @@ impl Polling {
         let mut others = self.recent.0.iter().filter(|&&at| at != place);
         others.any(|&at| {
             let other = &self.looking[at as usize];
-            other.episode.begin().is_some() || other.found > since
+            let last = other.episode.stretches.last();
+            last.is_some_and(|last| last.end > since) || other.found > since
         })
     }
 

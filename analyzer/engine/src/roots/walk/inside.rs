@@ -107,8 +107,8 @@ impl Walker<'_> {
                 let beyond = room::at(&mut self.beyond, open.signature as usize);
                 count(&mut beyond.preempted, part);
                 if call.looks && open.waited == 0 {
-                    let looking = self.looking.entry(call.number).or_default();
-                    looking.off = looking.off.saturating_add(part);
+                    let looked = self.looked_off.entry(call.number).or_default();
+                    *looked = looked.saturating_add(part);
                 }
             }
         }

@@ -209,28 +209,14 @@ impl Walker<'_> {
         });
     }
 
-    /// Some more `time` was spent in looks, ns: whether they waited is known once they `found` something.
-    pub(super) fn looked(&mut self, activity: u32, time: i64, found: bool) {
-        match found {
-            true if self.looking.is_empty() => {}
-            true => drop(self.looking.remove(&activity)),
-            false => {
-                let looking = self.looking.entry(activity).or_default();
-                looking.own = looking.own.saturating_add(time);
-            }
-        }
-    }
-
-    /// Who looks at several things in turn waits in all these looks: they are no work before a wait, whose times
-    /// are those from `first` on.
+    /// Who looks at several things in turn waits in all these looks: none of them is work before a wait, whose
+    /// times are those from `first` on.
     fn leave_out_looks(&mut self, first: usize) {
         let mut kept = first;
         for at in first..self.times.len() {
-            let (activity, time) = self.times[at];
-            let looking = self.looking.get(&activity);
-            let time = time - looking.map_or(0, |looking| looking.own);
-            if time > 0 {
-                self.times[kept] = (activity, time);
+            let part = self.times[at];
+            if !self.activities.looks.contains(&part.0) {
+                self.times[kept] = part;
                 kept += 1;
             }
         }
@@ -300,8 +286,7 @@ impl Walker<'_> {
         let known = if link.since() < until { more } else { 0 };
         let rest = looking - inside;
         let rest = rest - known.clamp(0, rest);
-        let off = self.looking.remove(&number).unwrap_or_default().off;
-        let off = off.min(rest);
+        let off = self.looked_off.remove(&number).unwrap_or(0).min(rest);
         if off > 0 {
             let inside = activities.inside(self.thread, Kind::Preempted, link.signature);
             self.spent.take_back(inside, off);
