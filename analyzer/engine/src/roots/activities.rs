@@ -199,8 +199,8 @@ pub struct OfCall {
     /// Whether it is an operation on a file, or looks whether something has come.
     pub stores: bool,
     pub looks: bool,
-    /// Whether it cannot be part of looking whether something has come, and marks no region.
-    is_plain: bool,
+    /// See [`is_plain`].
+    pub is_plain: bool,
 }
 
 /// The activities of a location, numbered.
@@ -385,23 +385,17 @@ impl Activities {
     /// The activity of a call.
     #[inline]
     pub fn of_call(&mut self, thread: &Thread<'_>, signature: u32) -> OfCall {
-        match self.of_call.get(signature as usize) {
-            Some(&call) if call.number != NONE => call,
-            _ => self.new_call(thread, signature),
+        match self.known(signature) {
+            Some(call) => call,
+            None => self.new_call(thread, signature),
         }
     }
 
-    /// Whether a call is defined, and cannot be part of looking whether something has come. Marks of
-    /// regions are no calls.
+    /// The same of one that was asked for before.
     #[inline]
-    pub fn is_plain(&self, thread: &Thread<'_>, signature: u32) -> bool {
-        match self.of_call.get(signature as usize) {
-            Some(call) if call.number != NONE => call.is_plain,
-            _ => {
-                let row = thread.rows.get(signature as usize);
-                row.is_some_and(is_plain)
-            }
-        }
+    pub fn known(&self, signature: u32) -> Option<OfCall> {
+        let call = self.of_call.get(signature as usize).copied();
+        call.filter(|call| call.number != NONE)
     }
 
     #[cold]
@@ -653,7 +647,8 @@ fn meets(row: &Row) -> bool {
     row.has(flags::COLLECTIVE) || row.shape == Shape::Init || row.among == Among::Meets
 }
 
-fn is_plain(row: &Row) -> bool {
+/// Whether a call cannot be part of looking whether something has come. Marks of regions are no calls.
+pub fn is_plain(row: &Row) -> bool {
     !row.can_be_looking() && !row.is_mark()
 }
 

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::basics::ends::NONE;
+use crate::basics::room;
 use crate::roots::activities::{Activities, Compared, Kind};
 use crate::wire::links::{Alike, More, Wholes};
 
@@ -31,14 +32,11 @@ impl Other {
     /// Adds those of some locations; `NONE` is an activity that no location of this agent has.
     pub fn add(&mut self, times: impl Iterator<Item = (u32, i64)>, wholes: &Wholes, waits: u32) {
         for (number, time) in times.filter(|(number, _)| *number != NONE) {
-            let at = number as usize;
-            if self.times.len() <= at {
-                self.times.resize(at + 1, 0);
-            }
-            if self.times[at] == 0 {
+            let sum = room::at(&mut self.times, number as usize);
+            if *sum == 0 {
                 self.used.push(number);
             }
-            self.times[at] = self.times[at].saturating_add(time);
+            *sum = sum.saturating_add(time);
         }
         for (sum, whole) in self.wholes.iter_mut().zip(wholes) {
             *sum = sum.saturating_add(*whole);

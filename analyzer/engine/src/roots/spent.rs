@@ -1,14 +1,14 @@
 //! What a location did so far: time by activity, and which of them took some since a moment.
 //!
-//! Of hundreds of activities few take time between two meetings. Changes are listed with the meetings
-//! before them, so that nobody looks at the others.
+//! Of hundreds of activities few take time between two meetings. They are linked in the order of their last
+//! changes, so that nobody looks at the others.
 
 use crate::basics::ends::NONE;
 use crate::basics::room;
 use crate::roots::synced::Closed;
 
 /// What a location did so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Spent {
     /// Position among what happened here.
     pub order: u64,
@@ -16,14 +16,14 @@ pub struct Spent {
     pub waited: i64,
     /// Number of calls so far that met somebody.
     meetings: u64,
-    /// Activities that changed, the latest last, with [`Of::changed`] then. Of an activity only its last one counts.
-    changes: Vec<(u64, u32)>,
+    /// The activity that changed last; the others follow in [`Of::before`].
+    latest: u32,
     /// By activity.
     of: Vec<Of>,
 }
 
 /// One activity.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Of {
     /// In all, ns.
     time: i64,
@@ -31,21 +31,40 @@ struct Of {
     ended: i64,
     /// Number of meetings before its last change, from 1; 0 if there is none.
     changed: u64,
+    /// The activities that changed last before it, and first after it; `NONE` at both ends.
+    before: u32,
+    after: u32,
 }
 
-/// Changes that are listed beside two of each activity.
-const MORE_CHANGES: usize = 32;
+impl Default for Spent {
+    fn default() -> Spent {
+        Spent {
+            order: 0,
+            waited: 0,
+            meetings: 0,
+            latest: NONE,
+            of: Vec::new(),
+        }
+    }
+}
+
+impl Default for Of {
+    fn default() -> Of {
+        Of {
+            time: 0,
+            ended: 0,
+            changed: 0,
+            before: NONE,
+            after: NONE,
+        }
+    }
+}
 
 impl Spent {
     /// A call ends that met somebody: what it spent is added from now on, and what comes later.
     #[inline]
     pub fn meet(&mut self) {
         self.meetings += 1;
-        if self.changes.len() > 2 * self.of.len() + MORE_CHANGES {
-            let of = &self.of;
-            self.changes
-                .retain(|&(when, activity)| of[activity as usize].changed == when);
-        }
     }
 
     /// Some time was spent until `ended`, ns.
@@ -83,23 +102,25 @@ impl Spent {
     /// with any, the latest first.
     #[inline]
     pub fn since(&self, since: &Sums, until: Option<&Sums>, times: &mut Vec<(u32, i64)>) {
-        for (activity, now) in self.changed(since.meetings) {
+        self.changed(since.meetings, |activity, now| {
             let time = until.map_or(now, |until| until.of(activity)) - since.of(activity);
             if time > 0 {
                 times.push((activity, time));
             }
-        }
+        });
     }
 
     /// The activities that changed after so many meetings, and their times, ns.
     #[inline]
-    fn changed(&self, meetings: u64) -> impl Iterator<Item = (u32, i64)> + '_ {
-        let changes = self.changes.iter().rev();
-        let changes = changes.take_while(move |(when, _)| *when > meetings);
-        changes.filter_map(|&(when, activity)| {
-            let of = &self.of[activity as usize];
-            (of.changed == when).then_some((activity, of.time))
-        })
+    fn changed(&self, meetings: u64, mut each: impl FnMut(u32, i64)) {
+        let mut next = self.latest;
+        while let Some(of) = self.of.get(next as usize) {
+            if of.changed <= meetings {
+                break;
+            }
+            each(next, of.time);
+            next = of.before;
+        }
     }
 
     /// Begins with what another location did, whose activities have these `numbers` here.
@@ -116,12 +137,30 @@ impl Spent {
     #[inline]
     fn change(&mut self, activity: u32) -> &mut Of {
         let now = self.meetings + 1;
-        let of = room::at(&mut self.of, activity as usize);
-        if of.changed != now {
-            of.changed = now;
-            self.changes.push((now, activity));
+        let changed =
+            std::mem::replace(&mut room::at(&mut self.of, activity as usize).changed, now);
+        if changed != now && self.latest != activity {
+            self.link(activity, changed > 0);
         }
-        of
+        &mut self.of[activity as usize]
+    }
+
+    /// Makes an activity the latest one.
+    #[inline]
+    fn link(&mut self, activity: u32, is_linked: bool) {
+        let last = std::mem::replace(&mut self.latest, activity);
+        let of = &mut self.of[activity as usize];
+        let (before, after) = (of.before, of.after);
+        (of.before, of.after) = (last, NONE);
+        if is_linked {
+            self.of[after as usize].before = before;
+            if let Some(before) = self.of.get_mut(before as usize) {
+                before.after = after;
+            }
+        }
+        if let Some(last) = self.of.get_mut(last as usize) {
+            last.after = activity;
+        }
     }
 }
 
@@ -150,10 +189,13 @@ impl Sums {
 
     /// Becomes what there is now: only what changed is copied.
     pub fn note(&mut self, now: &Spent) {
-        self.times.resize(now.of.len(), 0);
-        for (activity, time) in now.changed(self.meetings) {
-            self.times[activity as usize] = time;
+        if self.times.len() < now.of.len() {
+            self.times.resize(now.of.len(), 0);
         }
+        let times = &mut self.times[..];
+        now.changed(self.meetings, |activity, time| {
+            times[activity as usize] = time
+        });
         (self.order, self.waited, self.later) = (now.order, now.waited, 0);
         self.meetings = now.meetings;
     }

@@ -142,8 +142,10 @@ impl Longer {
     /// One of these times, before a wait of `share`, ns.
     pub fn once(time: i64, more: i64, share: i64) -> Longer {
         let of = |time: i64| time.max(0) as u128;
-        let cost = of(more.min(share));
-        let weight = cost * cost / of(more).max(1);
+        let weight = match share < more {
+            true => of(share) * of(share) / of(more).max(1),
+            false => of(more),
+        };
         Longer {
             time,
             more,

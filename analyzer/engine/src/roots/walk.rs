@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use crate::basics::ends::NONE;
 use crate::basics::room;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, INSIDE, OfCall, Told, is_call};
+use crate::roots::activities::{Activities, INSIDE, OfCall, Told, is_call, is_plain};
 use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
@@ -381,9 +381,16 @@ impl<'a> Walker<'a> {
                     due = own.next();
                 }
                 let late = late.map_or(u64::MAX, |(_, late)| late.event);
-                let due = due.map_or(i64::MAX, |(_, (link, _))| link.enter);
-                let due = due.min(self.moments.next());
-                let stop = next.map(|at| self.pass(&columns, (at, &mut extended), (late, due)));
+                let (mut entered, mut until) = (i64::MAX, self.moments.next().saturating_sub(1));
+                match due {
+                    Some((_, (link, _))) if link.is_polled() => until = until.min(link.enter),
+                    Some((_, (link, _))) => entered = link.enter,
+                    None => {}
+                }
+                let stop = next.map(|at| {
+                    let calls = (at, &mut extended);
+                    self.pass(&columns, calls, (late, entered, until))
+                });
                 if stop > next {
                     next = stop.and_then(|at| (at..end).find(is_defined));
                     continue;
@@ -505,26 +512,33 @@ impl<'a> Walker<'a> {
             && self.completing.is_empty()
     }
 
-    /// Passes over calls that do nothing but take time: from `at` on, and before the call with the
-    /// number `late`, or one entered at `due`, ns. Returns where it stopped.
+    /// Passes over calls that do nothing but take time: from `at` on until the call with the number `late` is open, or
+    /// one entered at `due` or later, ns; of those entered until a time, ns. Returns where it stopped.
     fn pass(
         &mut self,
         columns: &Columns,
         (at, extended): (usize, &mut usize),
-        (late, due): (u64, i64),
+        (late, due, until): (u64, i64, i64),
     ) -> usize {
         let open = self.open.as_ref().filter(|open| open.is_plain());
         let Some(open) = open.filter(|_| self.is_alone()) else {
             return at;
         };
         let (mut signature, mut begin, mut leave) = (open.signature, open.begin, open.leave);
+        let mut entered = open.enter;
         let mut off = [0; INSIDE.len()];
         let mut last = self.activities.of_call(self.thread, signature);
-        let end = (late.saturating_sub(columns.number)).min(columns.enter.len() as u64) as usize;
+        let end = late.saturating_add(1).saturating_sub(columns.number);
+        let end = end.min(columns.enter.len() as u64) as usize;
         let mut stop = at;
-        while stop < end && !last.meets && off == [0; INSIDE.len()] {
+        while stop < end && entered < due && !last.meets && off == [0; INSIDE.len()] {
             let (next, enter) = (columns.signature[stop], columns.enter[stop]);
-            if enter >= due || !self.activities.is_plain(self.thread, next) {
+            let call = self.activities.known(next);
+            let is_plain = match &call {
+                Some(call) => call.is_plain,
+                None => self.thread.rows.get(next as usize).is_some_and(is_plain),
+            };
+            if enter > until || !is_plain {
                 break;
             }
             self.spent.add(last.number, leave - begin, leave);
@@ -534,8 +548,9 @@ impl<'a> Walker<'a> {
             if enter > leave {
                 self.compute((signature, next), event, (enter, enter - leave));
             }
-            last = self.activities.of_call(self.thread, next);
+            last = call.unwrap_or_else(|| self.activities.of_call(self.thread, next));
             (signature, begin, leave) = (next, enter, columns.leave[stop]);
+            entered = enter;
             stop += 1;
         }
         if stop > at {

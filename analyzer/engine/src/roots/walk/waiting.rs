@@ -77,7 +77,10 @@ impl Walker<'_> {
         // In the order in which they ended, which is nearly that of the changes.
         let own = &mut self.times[first..];
         own.reverse();
-        own.sort_by_key(|&(at, _)| (self.spent.ended(at), at));
+        let ended = |&(at, _): &(u32, i64)| (self.spent.ended(at), at);
+        if !own.is_sorted_by_key(ended) {
+            own.sort_unstable_by_key(ended);
+        }
         let times = times_from(first, &self.times);
         let first = self.alone.len() as u32;
         if late.group != NONE {
