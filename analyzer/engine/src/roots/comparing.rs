@@ -12,7 +12,7 @@ use crate::roots::samples;
 use crate::roots::sides::Sides;
 use crate::roots::sums::Worst;
 use crate::roots::sweep::Sweep;
-use crate::roots::walk::{Late, Times, Walker};
+use crate::roots::walk::{Late, Walker};
 use crate::wire::links::{Alike, Blame, Kept, Link, Source, Wait};
 
 /// Waits that one thread compares at a time.
@@ -74,8 +74,8 @@ impl Sweep<'_> {
                     let first = known.len();
                     for late in sources[blame.sources as usize] {
                         let sides = &sides[late.agent as usize];
-                        if let Some((wholes, waits, times)) = sides.of(late.index, walkers) {
-                            other.add(times, wholes, waits);
+                        if let Some(side) = sides.of(late.index, walkers) {
+                            side.add_to(other);
                             let (index, agent) = (late.index, late.agent);
                             known.push(Source { index, agent });
                         }
@@ -86,19 +86,17 @@ impl Sweep<'_> {
                     charged.push(blame.sources);
                     let (begin, both) = (excess.more.len(), alike.len());
                     let activities = &walker.activities;
-                    let at =
-                        |times: &Times| &walker.times[times.start as usize..times.end as usize];
                     for alone in &walker.alone[alone.start as usize..alone.end as usize] {
                         if other.of(alone.number) > 0 {
                             let shared = |&(number, time): &(u32, i64)| {
                                 (activities.shared[number as usize], time)
                             };
-                            let times = at(&alone.times).iter().map(shared);
+                            let times = walker.listed(&alone.times).iter().map(shared);
                             other.add(times, &alone.wholes, 0);
                         }
                     }
                     other.divide();
-                    let times = at(times);
+                    let times = walker.listed(times);
                     let count = excess.add(activities, times, other, &mut alike);
                     let both = &alike[both..];
                     let waited: i64 = both.iter().map(|alike| alike.both).sum();

@@ -30,6 +30,7 @@ impl Other {
     }
 
     /// Adds those of some locations; `NONE` is an activity that no location of this agent has.
+    #[inline]
     pub fn add(&mut self, times: impl Iterator<Item = (u32, i64)>, wholes: &Wholes, waits: u32) {
         for (number, time) in times.filter(|(number, _)| *number != NONE) {
             let sum = room::at(&mut self.times, number as usize);
@@ -105,6 +106,8 @@ impl Excess {
         alike: &mut Vec<Alike>,
     ) -> u32 {
         let (mut wholes, mut elsewhere) = (Wholes::default(), Wholes::default());
+        // Most is of the first of them.
+        let (mut whole, mut longer) = (0i64, 0i64);
         self.found.clear();
         self.taken.clear();
         let has_twice = !activities.inherited().is_empty();
@@ -118,6 +121,10 @@ impl Excess {
             }
             let more = time - theirs;
             match activities.compared[activity as usize] {
+                Compared::InWhole(0) => {
+                    whole = whole.saturating_add(time);
+                    longer = longer.saturating_add(more.max(0));
+                }
                 Compared::InWhole(whole) => {
                     let whole = usize::from(whole);
                     wholes[whole] = wholes[whole].saturating_add(time);
@@ -144,6 +151,7 @@ impl Excess {
                 self.found.push((more, time));
             }
         }
+        (wholes[0], elsewhere[0]) = (whole, longer);
         for ((elsewhere, whole), other) in elsewhere.iter_mut().zip(wholes).zip(other.wholes) {
             *elsewhere -= (whole - other).clamp(0, *elsewhere);
         }

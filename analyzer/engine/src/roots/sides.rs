@@ -113,8 +113,8 @@ impl Sides {
         for same in folding.chunk_by(|a, b| a.0 == b.0) {
             sum.clear();
             for (_, place) in same {
-                if let Some((wholes, waits, times)) = self.at(*place, walkers) {
-                    sum.add(times, wholes, waits);
+                if let Some(side) = self.at(*place, walkers) {
+                    side.add_to(&mut sum);
                 }
             }
             let (index, begin) = (same[0].0, self.times.len());
@@ -137,12 +137,13 @@ impl Sides {
         // By set: where the times of its waits begin.
         let mut begins: Vec<Vec<usize>> = Vec::new();
         for index in 0..self.of.len() as u32 {
-            let Some((_, waits, own)) = self.of(index, walkers) else {
+            let Some(own) = self.of(index, walkers) else {
                 continue;
             };
-            let begin = times.len();
+            let (begin, waits) = (times.len(), own.waits);
             own_times.clear();
-            own_times.extend(own);
+            let number = |number| own.numbers.map_or(number, |of| of[number as usize]);
+            own_times.extend(own.times.iter().map(|&(at, time)| (number(at), time)));
             own_times.sort_unstable();
             numbers.clear();
             for &(number, time) in &own_times {
@@ -243,43 +244,59 @@ impl Sides {
         }
     }
 
-    /// Sums, of how many waits, and the times by the agent's number of the activity.
-    pub(super) fn of<'w>(
-        &'w self,
-        index: u32,
-        walkers: &'w [Walker<'_>],
-    ) -> Option<(&'w Wholes, u32, impl Iterator<Item = (u32, i64)> + 'w)> {
+    pub(super) fn of<'w>(&'w self, index: u32, walkers: &'w [Walker<'_>]) -> Option<Of<'w>> {
         self.at(self.of.get(index as usize)?.0, walkers)
     }
 
     #[inline]
-    fn at<'w>(
-        &'w self,
-        place: Place,
-        walkers: &'w [Walker<'_>],
-    ) -> Option<(&'w Wholes, u32, impl Iterator<Item = (u32, i64)> + 'w)> {
+    fn at<'w>(&'w self, place: Place, walkers: &'w [Walker<'_>]) -> Option<Of<'w>> {
         let at = place.at as usize;
-        let (wholes, waits, times, shared) = match walkers.get(place.lane as usize) {
+        Some(match walkers.get(place.lane as usize) {
             Some(walker) => {
                 let wait = walker.waits.get(at)?;
-                let times = wait.times.start as usize..wait.times.end as usize;
-                let times = walker.times.get(times)?;
-                (&wait.wholes, 1, times, &walker.activities.shared[..])
+                Of {
+                    wholes: &wait.wholes,
+                    waits: 1,
+                    times: walker.listed(&wait.times),
+                    numbers: Some(&walker.activities.shared),
+                }
             }
             None => {
                 let side = self.sides.get(at)?;
-                let times = self.times.get(side.times.clone())?;
-                (&side.wholes, side.waits, times, &[][..])
+                Of {
+                    wholes: &side.wholes,
+                    waits: side.waits,
+                    times: self.times.get(side.times.clone())?,
+                    numbers: None,
+                }
             }
-        };
-        // Only walkers number activities on their own.
-        let shared = move |number: u32| shared.get(number as usize).copied().unwrap_or(number);
-        let times = times.iter();
-        Some((
-            wholes,
-            waits,
-            times.map(move |&(number, time)| (shared(number), time)),
-        ))
+        })
+    }
+}
+
+/// What is known of the side of a wait, or of several together.
+pub(super) struct Of<'w> {
+    wholes: &'w Wholes,
+    /// Number of waits.
+    waits: u32,
+    /// Times by activity: by the agent's number, or a walker's own.
+    times: &'w [(u32, i64)],
+    /// By number of the walker: the agent's.
+    numbers: Option<&'w [u32]>,
+}
+
+impl Of<'_> {
+    /// Adds it to others.
+    #[inline]
+    pub(super) fn add_to(&self, sum: &mut Other) {
+        let times = self.times.iter();
+        match self.numbers {
+            Some(numbers) => {
+                let times = times.map(|&(number, time)| (numbers[number as usize], time));
+                sum.add(times, self.wholes, self.waits);
+            }
+            None => sum.add(times.copied(), self.wholes, self.waits),
+        }
     }
 }
 

@@ -75,12 +75,6 @@ impl Spent {
         of.ended = ended;
     }
 
-    /// Some time was waiting for somebody, ns: it is told beside other activities.
-    pub fn add_beside(&mut self, activity: u32, time: i64) {
-        let of = self.change(activity);
-        of.time = of.time.saturating_add(time.max(0));
-    }
-
     /// Some of the time was none, ns.
     pub fn take_back(&mut self, activity: u32, time: i64) {
         let of = self.change(activity);
@@ -88,7 +82,6 @@ impl Spent {
     }
 
     /// When an activity ended last, ns.
-    #[inline]
     pub fn ended(&self, activity: u32) -> i64 {
         self.of.get(activity as usize).map_or(0, |of| of.ended)
     }
@@ -98,27 +91,42 @@ impl Spent {
         self.of.iter().map(|of| of.time).collect()
     }
 
-    /// Appends the time by activity that was spent since another moment, `until` a later one or now: ns, of those
-    /// with any, the latest first.
+    /// Calls `each` with the time by activity that was spent since another moment, ns, of those with any: the one that
+    /// changed last first. Returns whether they ended in this order, the latest first; equal ones by number.
     #[inline]
-    pub fn since(&self, since: &Sums, until: Option<&Sums>, times: &mut Vec<(u32, i64)>) {
-        self.changed(since.meetings, |activity, now| {
-            let time = until.map_or(now, |until| until.of(activity)) - since.of(activity);
+    pub fn since(&self, since: &Sums, mut each: impl FnMut(u32, i64)) -> bool {
+        let (mut last, mut is_sorted) = ((i64::MAX, u32::MAX), true);
+        self.changed(since.meetings, |activity, of| {
+            let time = of.time - since.of(activity);
+            if time > 0 {
+                let ended = (of.ended, activity);
+                is_sorted &= ended < last;
+                last = ended;
+                each(activity, time);
+            }
+        });
+        is_sorted
+    }
+
+    /// Appends the time by activity that was spent between two moments, ns, of those with any.
+    pub fn between(&self, since: &Sums, until: &Sums, times: &mut Vec<(u32, i64)>) {
+        self.changed(since.meetings, |activity, _| {
+            let time = until.of(activity) - since.of(activity);
             if time > 0 {
                 times.push((activity, time));
             }
         });
     }
 
-    /// The activities that changed after so many meetings, and their times, ns.
+    /// The activities that changed after so many meetings.
     #[inline]
-    fn changed(&self, meetings: u64, mut each: impl FnMut(u32, i64)) {
+    fn changed(&self, meetings: u64, mut each: impl FnMut(u32, &Of)) {
         let mut next = self.latest;
         while let Some(of) = self.of.get(next as usize) {
             if of.changed <= meetings {
                 break;
             }
-            each(next, of.time);
+            each(next, of);
             next = of.before;
         }
     }
@@ -193,8 +201,8 @@ impl Sums {
             self.times.resize(now.of.len(), 0);
         }
         let times = &mut self.times[..];
-        now.changed(self.meetings, |activity, time| {
-            times[activity as usize] = time
+        now.changed(self.meetings, |activity, of| {
+            times[activity as usize] = of.time;
         });
         (self.order, self.waited, self.later) = (now.order, now.waited, 0);
         self.meetings = now.meetings;
@@ -319,7 +327,7 @@ mod tests {
                 }
                 for (sums, then) in &noted {
                     let mut found = Vec::new();
-                    spent.since(sums, None, &mut found);
+                    spent.since(sums, |activity, time| found.push((activity, time)));
                     found.sort_unstable();
                     let more = (0..).zip(now.iter().zip(then)).map(|(at, (now, then))| (at, now - then));
                     let more: Vec<(u32, i64)> = more.filter(|(_, time)| *time > 0).collect();

@@ -1,9 +1,9 @@
 //! When a location last synchronised with others, and what it had done until then.
 
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
@@ -13,7 +13,7 @@ use crate::roots::teams::Team;
 const MOST_EARLIER: usize = 8;
 
 /// Activities, and ns.
-pub type Parts = SmallVec<[(u32, i64); 1]>;
+pub type Parts = Vec<(u32, i64)>;
 
 /// Looks that waited for somebody.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub struct Closed {
     pub waited: i64,
     pub until: i64,
     /// The same waiting by activities of whom it was for.
-    pub alike: SmallVec<[(u32, i64); 2]>,
+    pub alike: Parts,
     /// What counts as waiting after the late one had come, ns.
     pub transfer: i64,
     /// Time in it, without its waiting. What was beside work is probably why it left later than others, and
@@ -46,12 +46,22 @@ pub struct Closed {
 }
 
 /// Whom a location waits for, or who waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partner {
     /// Another world rank.
     Rank(u32),
     /// A thread of the same rank, by its number.
     Thread(u32),
+}
+
+/// As one number: that is hashed at once.
+impl Hash for Partner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(match *self {
+            Partner::Rank(rank) => u64::from(rank),
+            Partner::Thread(thread) => u64::from(thread) | 1 << 32,
+        });
+    }
 }
 
 /// The last synchronisations with others.
@@ -107,12 +117,13 @@ impl Synced {
     /// The number of a partner.
     #[inline]
     pub fn number(&mut self, partner: Partner) -> u32 {
-        let next = self.sums.len() as u32;
-        let number = *self.pairs.entry(partner).or_insert(next);
-        if number == next {
-            self.sums.push(Sums::default());
+        if let Some(&known) = self.pairs.get(&partner) {
+            return known;
         }
-        number
+        let next = self.sums.len() as u32;
+        self.pairs.insert(partner, next);
+        self.sums.push(Sums::default());
+        next
     }
 
     /// The last one with a partner, given with its number, before a wait.

@@ -14,7 +14,6 @@ use std::ops::Range;
 use laggard_trace::calls::Shape;
 use laggard_trace::{Beside, Event};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::basics::room;
@@ -25,7 +24,7 @@ use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
 use crate::roots::sums::{Longer, Worst, WorstWaits};
-use crate::roots::synced::{Closed, Synced};
+use crate::roots::synced::{Closed, Parts, Synced};
 use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::looks::Looks;
@@ -206,7 +205,9 @@ pub struct Walker<'a> {
     /// Whether the open call waited for nobody known.
     waits_alone: bool,
     /// Waits of the open call for somebody known: activities, and ns.
-    alike: SmallVec<[(u32, i64); 2]>,
+    alike: Parts,
+    /// Memory of the parts of calls.
+    parts: Parts,
     /// The activities of waits that are told apart by whom they are for: a rank and a thread.
     told_apart: FxHashMap<(u32, u32), u32>,
     /// Looks waited until then, ns, and that much more than the links so far tell.
@@ -222,7 +223,7 @@ pub struct Walker<'a> {
     has_begun: bool,
     begun: i64,
     /// Time by activity, before waits and before late calls of this slab.
-    pub times: Vec<(u32, i64)>,
+    times: Vec<(u32, i64)>,
     /// The waits of this slab, and what this location did before.
     pub waits: Vec<Waited>,
     /// By late call of this slab, of those that were found; and places in `alone`.
@@ -299,7 +300,8 @@ impl<'a> Walker<'a> {
             folds,
             waits_alone: false,
             told_apart: FxHashMap::default(),
-            alike: SmallVec::new(),
+            alike: Parts::new(),
+            parts: Parts::new(),
             looked_off: FxHashMap::default(),
             looked_on: (i64::MIN, 0),
             in_waits: InWaits::default(),
@@ -409,6 +411,12 @@ impl<'a> Walker<'a> {
         // Waits of calls that were not found.
         self.waits.extend(own.map(|(index, _)| unknown(index)));
         self.columns = columns;
+    }
+
+    /// Some of the times of this slab.
+    #[inline]
+    pub fn listed(&self, times: &Times) -> &[(u32, i64)] {
+        &self.times[times.start as usize..times.end as usize]
     }
 
     /// The last call ends, and the next one begins.
@@ -639,7 +647,7 @@ impl<'a> Walker<'a> {
         self.spent.waited = self.spent.waited.saturating_add(waited);
         let alike = std::mem::take(&mut self.alike);
         for &(number, time) in &alike {
-            self.spent.add_beside(number, time);
+            self.spent.add(number, time, leave);
         }
         let order = self.spent.order;
         let call = Closed {
@@ -661,6 +669,10 @@ impl<'a> Walker<'a> {
             self.spent.order += 2;
         }
         self.meet(signature, members, &call);
+        // The lists are used again.
+        (self.alike, self.parts) = (call.alike, call.parts);
+        self.alike.clear();
+        self.parts.clear();
     }
 }
 

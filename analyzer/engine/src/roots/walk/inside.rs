@@ -62,7 +62,7 @@ impl Walker<'_> {
     /// beyond is of the call itself, and never more than that.
     #[inline]
     pub(super) fn parts(&mut self, open: &Open, number: u32, mut own: i64) -> Parts {
-        let mut parts = Parts::new();
+        let mut parts = std::mem::take(&mut self.parts);
         if !open.is_work() {
             self.beside_work(open, &mut own, &mut parts);
         }

@@ -287,14 +287,15 @@ impl Walker<'_> {
         let before = Sums::now(&self.spent);
         self.compute(around, event, (begin, time));
         let mut parts = Vec::new();
-        self.spent.since(&before, None, &mut parts);
+        self.spent
+            .since(&before, |number, time| parts.push((number, time)));
         let activities = &self.activities.list.values;
         parts.retain(|(number, _)| activities[*number as usize].kind.is_cause());
         self.meet_meanwhile(
             &Closed {
                 number: NONE,
                 leave: begin,
-                parts: parts.into(),
+                parts,
                 ..Closed::default()
             },
             members,

@@ -1,5 +1,7 @@
 //! What a location did before a call that waited, or for which others waited, since it last met them.
 
+use std::sync::LazyLock;
+
 use laggard_patterns::PatternId;
 use laggard_trace::calls::Shape;
 use laggard_trace::flags;
@@ -73,13 +75,13 @@ impl Walker<'_> {
             waits: 1,
         };
         let first = self.times.len();
-        self.spent.since(since, None, &mut self.times);
-        // In the order in which they ended, which is nearly that of the changes.
-        let own = &mut self.times[first..];
-        own.reverse();
-        let ended = |&(at, _): &(u32, i64)| (self.spent.ended(at), at);
-        if !own.is_sorted_by_key(ended) {
-            own.sort_unstable_by_key(ended);
+        let times = &mut self.times;
+        let is_sorted = self.spent.since(since, |at, time| times.push((at, time)));
+        // In the order in which they ended, which is mostly that of the changes.
+        let own = &mut times[first..];
+        match is_sorted {
+            true => own.reverse(),
+            false => own.sort_unstable_by_key(|&(at, _)| (self.spent.ended(at), at)),
         }
         let times = times_from(first, &self.times);
         let first = self.alone.len() as u32;
@@ -89,7 +91,7 @@ impl Walker<'_> {
                     continue;
                 }
                 let first = self.times.len();
-                self.spent.since(since, Some(pair), &mut self.times);
+                self.spent.between(since, pair, &mut self.times);
                 self.alone.push(Alone {
                     rank,
                     number: NONE,
@@ -190,16 +192,24 @@ impl Walker<'_> {
             }
         };
         let first = self.times.len();
-        self.spent.since(since, None, &mut self.times);
-        if link.beside != 0 {
-            self.leave_out_looks(first);
-        }
+        let (times, activities) = (&mut self.times, &mut self.activities);
+        // Who looks at several things in turn waits in all these looks: none of them is work before a wait.
+        let looks = if link.beside != 0 {
+            &activities.looks[..]
+        } else {
+            &[]
+        };
+        self.spent.since(since, |number, time| {
+            if !looks.contains(&number) {
+                times.push((number, time));
+            }
+        });
         if is_alone {
-            let number = self.activities.number(Activity::met_alone(self.name.0));
-            self.times.push((number, 1));
+            let number = activities.number(Activity::met_alone(self.name.0));
+            times.push((number, 1));
         }
-        let wholes = self.activities.wholes(&self.times[first..]);
-        let times = times_from(first, &self.times);
+        let wholes = activities.wholes(&times[first..]);
+        let times = times_from(first, times);
         let alike = self.alike(link, transfer);
         self.waits.push(Waited {
             order,
@@ -210,20 +220,6 @@ impl Walker<'_> {
             wholes,
             alike,
         });
-    }
-
-    /// Who looks at several things in turn waits in all these looks: none of them is work before a wait, whose
-    /// times are those from `first` on.
-    fn leave_out_looks(&mut self, first: usize) {
-        let mut kept = first;
-        for at in first..self.times.len() {
-            let part = self.times[at];
-            if !self.activities.looks.contains(&part.0) {
-                self.times[kept] = part;
-                kept += 1;
-            }
-        }
-        self.times.truncate(kept);
     }
 
     /// The activity of a wait and `transfer` after it, ns: others may have waited for the same one. `NONE`
@@ -319,7 +315,9 @@ fn is_of_neighbours(row: &Row) -> bool {
 /// waited for the receiver, has a transfer that it would have in any case. So what the receiver leaves later
 /// than the sender counts as waiting up to as much as it did when the two met last, in such a wait.
 fn is_sent(link: &Link) -> bool {
-    !link.is_polled() && is_of_class(link.pattern, "late_sender")
+    static LATE_SENDERS: LazyLock<[bool; 256]> =
+        LazyLock::new(|| std::array::from_fn(|number| is_of_class(number as u16, "late_sender")));
+    !link.is_polled() && LATE_SENDERS.get(usize::from(link.pattern)) == Some(&true)
 }
 
 fn is_of_class(pattern: u16, class: &str) -> bool {
