@@ -2,11 +2,11 @@
 //!
 //! Successive entries of a message are alike: times of one channel, consecutive numbers, the same
 //! few call paths. So a list is written in blocks of [`BLOCK`] entries, and a block field by field:
-//! a mask of the fields that differ, then the differences from entry to entry (zigzag: small ones
-//! are small numbers), each with as many bits. Where that takes less, a base is taken off each. What the few need
-//! that do not fit follows (as in Zukowski, Heman, Nes, Boncz: Super-scalar RAM-CPU cache
-//! compression, ICDE 2006). In short blocks each is an integer of variable length, see
-//! [`Packer::number`]. A call path is written once in a message and then named by number.
+//! a mask of the fields that differ, then the differences from entry to entry, each with as many
+//! bits. A base is taken off each, so that none is negative (frame of reference). What the few
+//! have above these bits comes before (patched, as in Zukowski, Heman, Nes, Boncz: Super-scalar
+//! RAM-CPU cache compression, ICDE 2006). In short blocks each is an integer of variable length,
+//! see [`Packer::number`]. A call path is written once in a message and then named by number.
 
 use rustc_hash::FxHashMap;
 
@@ -16,14 +16,33 @@ const BLOCK: usize = 64;
 const SHORT: usize = 3;
 /// Numbers of up to this many bits all have room.
 const SMALL: usize = 16;
-/// Differences of up to this many bits have no base.
-const PLAIN: usize = 8;
-/// Marks a width that some numbers exceed.
-const EXCEEDED: u8 = 1 << 7;
-/// Added to a width: the numbers have a base, which follows.
-const BASED: usize = 65;
-/// Numbers of more bits have none.
-const MOST_BASED: usize = 62;
+
+/// A block begins with the sum of its kind and its width. This kind has the base of [`around_zero`].
+const AROUND: u8 = 0;
+/// The same, but some numbers exceed the width: their number, and place and upper bits of each, follow.
+const EXCEEDED: u8 = AROUND + 65;
+/// The base is 0.
+const POSITIVE: u8 = EXCEEDED + 64;
+/// The base follows.
+const BASED: u8 = POSITIVE + 64;
+/// The largest width of this kind.
+const MOST_BASED: usize = (u8::MAX - BASED) as usize;
+
+/// Calls a function that is compiled for each width: then all places of bits are constants.
+macro_rules! of_width {
+    ($width:expr, $function:ident $arguments:tt) => {
+        of_width!($width, $function $arguments,
+            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+            33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61
+            62 63 64)
+    };
+    ($width:expr, $function:ident $arguments:tt, $($constant:literal)*) => {
+        match $width {
+            $($constant => $function::<$constant> $arguments,)*
+            _ => {}
+        }
+    };
+}
 
 /// A message being written.
 #[derive(Default)]
@@ -53,7 +72,7 @@ impl Packer {
     /// is a byte of zeros and the number.
     #[inline]
     fn number(&mut self, value: u64) {
-        let length = bits(value | 1).div_ceil(7);
+        let length = length(value);
         if length > size_of::<u64>() {
             self.bytes.push(0);
             self.bytes.extend_from_slice(&value.to_le_bytes());
@@ -71,88 +90,124 @@ impl Packer {
         self.bytes.truncate(end);
     }
 
-    /// Appends the differences of a block. Returns whether one is not zero.
-    fn differences(&mut self, differences: &[i64]) -> bool {
-        let (mut numbers, mut around) = ([0; BLOCK], [0; BLOCK]);
-        let most = bits(zigzags(differences, 0, &mut numbers));
-        let count = differences.len();
-        if count > SHORT && most > PLAIN {
-            let base = middle(differences);
-            let less = bits(zigzags(differences, base, &mut around));
-            let room = 8 * bits(zigzag(base) | 1).div_ceil(7);
-            if less <= MOST_BASED && less * count + room < most * count {
-                self.packed(&around[..count], Some(base));
-                return true;
-            }
-        }
-        self.numbers(&numbers[..count])
+    /// Appends a block of zeros. Returns that none differs.
+    #[inline(never)]
+    fn zeros(&mut self, count: usize) -> bool {
+        let (zero, bytes) = match count <= SHORT {
+            true => (1, count),
+            false => (AROUND, 1),
+        };
+        self.bytes.resize(self.bytes.len() + bytes, zero);
+        false
     }
 
-    /// Appends the numbers of a block. Returns whether one is not zero.
-    fn numbers(&mut self, numbers: &[u64]) -> bool {
-        match numbers.len() <= SHORT {
-            true => numbers.iter().for_each(|&number| self.number(number)),
-            false => self.packed(numbers, None),
-        }
-        numbers.iter().any(|&number| number != 0)
-    }
-
-    /// Appends the numbers of a block that is not short, from which a `base` was taken off.
-    fn packed(&mut self, numbers: &[u64], base: Option<i64>) {
-        let all = numbers.iter().fold(0, |all, number| all | number);
-        let width = width(numbers, bits(all));
-        let exceeded = u64::MAX.checked_shl(width as u32).unwrap_or(0);
-        let marked = if all & exceeded == 0 { 0 } else { EXCEEDED };
-        let based = if base.is_some() { BASED } else { 0 };
-        self.bytes.push((width + based) as u8 | marked);
-        if let Some(base) = base {
-            self.number(zigzag(base));
-        }
-        if all == 0 {
+    /// Appends the first `count` values, which are signed; zeros follow them. `least` and `most` are
+    /// their bounds.
+    fn values(&mut self, values: &mut [u64; BLOCK], count: usize, (least, most): (i64, i64)) {
+        if count <= SHORT {
+            let own = &values[..count];
+            own.iter()
+                .for_each(|&value| self.number(zigzag(value as i64)));
             return;
         }
-        // No room is looked for word by word.
-        let (mut words, mut count) = ([[0; 8]; BLOCK], 0);
-        let (mut word, mut filled) = (0, 0);
-        for &number in numbers {
-            let number = number & !exceeded;
-            word |= number << filled;
-            filled += width;
-            if filled >= 64 {
-                words[count] = word.to_le_bytes();
-                count += 1;
-                filled -= 64;
-                // The rest of this number.
-                word = match filled {
-                    0 => 0,
-                    _ => number >> (width - filled),
-                };
-            }
+        let (eights, _) = values[..count.next_multiple_of(8)].as_chunks_mut();
+        let all = bits(zigzag(least) | zigzag(most));
+        let (mut kind, mut width) = match least {
+            0.. => (POSITIVE, all - 1),
+            _ => (AROUND, all),
+        };
+        let range = bits(most.wrapping_sub(least) as u64);
+        let mut room = width * count;
+        let based = range * count + 8 * length(zigzag(least));
+        if range <= MOST_BASED && based < room {
+            (kind, width, room) = (BASED, range, based);
         }
-        self.bytes.extend_from_slice(words[..count].as_flattened());
-        self.word(word, filled.div_ceil(8));
-        if marked != 0 {
-            let more = numbers.iter().filter(|&number| number & exceeded != 0);
-            self.bytes.push(more.count() as u8);
-            for (at, number) in (0..).zip(numbers) {
-                if number & exceeded != 0 {
+        if width > SMALL
+            && let Some(less) = best_width(eights, (count, all), room)
+        {
+            (kind, width) = (EXCEEDED, less);
+        }
+        let base = match kind {
+            POSITIVE => 0,
+            BASED => least,
+            _ => around_zero(width),
+        };
+        self.bytes.push(kind + width as u8);
+        match kind {
+            BASED => self.number(zigzag(base)),
+            EXCEEDED => self.above(eights, width, base),
+            _ => {}
+        }
+        let begin = self.bytes.len();
+        self.bytes.resize(begin + eights.len() * width, 0);
+        of_width!(width, join(eights, base as u64, &mut self.bytes[begin..]));
+        self.bytes.truncate(begin + (count * width).div_ceil(8));
+    }
+
+    /// Appends what values have above this width, and takes it off them.
+    fn above(&mut self, eights: &mut [[u64; 8]], width: usize, base: i64) {
+        let exceeding = self.bytes.len();
+        self.bytes.push(0);
+        let above = |value: u64| (value as i64).wrapping_sub(base) >> width;
+        for (values, first) in eights.iter_mut().zip((0..).step_by(8)) {
+            if values
+                .iter()
+                .fold(0, |all, &value| all | value.wrapping_sub(base as u64))
+                >> width
+                == 0
+            {
+                continue;
+            }
+            for (value, at) in values.iter_mut().zip(first..) {
+                let above = above(*value);
+                if above != 0 {
+                    *value = value.wrapping_sub((above << width) as u64);
+                    self.bytes[exceeding] += 1;
                     self.bytes.push(at);
-                    self.number(number >> width);
+                    self.number(zigzag(above));
                 }
             }
         }
     }
 }
 
-/// Differences as numbers that are small if they are near the base. Returns all their bits.
-#[inline]
-fn zigzags(differences: &[i64], base: i64, numbers: &mut [u64; BLOCK]) -> u64 {
-    let mut all = 0;
-    for (number, difference) in numbers.iter_mut().zip(differences) {
-        *number = zigzag(difference.wrapping_sub(base));
-        all |= *number;
+/// Writes values without the base, one after the other: eight take as many bytes as one has bits.
+fn join<const WIDTH: usize>(values: &[[u64; 8]], base: u64, bytes: &mut [u8]) {
+    for (values, bytes) in values.iter().zip(bytes.as_chunks_mut::<WIDTH>().0) {
+        let (mut word, mut filled, mut at) = (0, 0, 0);
+        for value in values {
+            let number = value.wrapping_sub(base);
+            word |= number << filled;
+            filled += WIDTH;
+            if filled >= 64 {
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+                at += 8;
+                filled -= 64;
+                // The rest of this number.
+                word = number.checked_shr((WIDTH - filled) as u32).unwrap_or(0);
+            }
+        }
+        let rest = &mut bytes[at..];
+        rest.copy_from_slice(&word.to_le_bytes()[..rest.len()]);
     }
-    all
+}
+
+/// Adds what [`join`] wrote to numbers that have only bits above the width so far. At least 8 more
+/// bytes follow.
+fn split<const WIDTH: usize>(mut bytes: &[u8], numbers: &mut [[u64; 8]]) {
+    for numbers in numbers {
+        let own = &bytes[..WIDTH + 8];
+        for (number, at) in numbers.iter_mut().zip((0..).step_by(WIDTH)) {
+            let (byte, bit) = (at / 8, at % 8);
+            let word = own[byte..].first_chunk();
+            let mut word = word.map_or(0, |word| u64::from_le_bytes(*word)) >> bit;
+            if bit + WIDTH > 64 {
+                word |= u64::from(own[byte + 8]) << (64 - bit);
+            }
+            *number |= word & (u64::MAX >> (64 - WIDTH));
+        }
+        bytes = &bytes[WIDTH..];
+    }
 }
 
 #[inline]
@@ -165,29 +220,31 @@ fn from_zigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// A value that about half of the differences exceed.
-fn middle(differences: &[i64]) -> i64 {
-    let last = differences.len() - 1;
-    let mut some = [1, last / 4, last / 2, last / 4 * 3, last].map(|at| differences[at.min(last)]);
-    some.sort_unstable();
-    some[2]
+/// The base of values of this width that are as often negative.
+fn around_zero(width: usize) -> i64 {
+    i64::MIN.checked_shr(64 - width as u32).unwrap_or(0)
 }
 
-/// Bits for each number of a block, of which the largest needs `most`, so that they take least.
-fn width(numbers: &[u64], most: usize) -> usize {
-    if most <= SMALL {
-        return most;
+/// Bits for each value of a block, so that they and what is above them take least: if that is less
+/// than `room`. There are `count` values, of which the largest has `most` bits.
+fn best_width(
+    eights: &[[u64; 8]],
+    (count, most): (usize, usize),
+    mut room: usize,
+) -> Option<usize> {
+    let mut counts = [0u8; 65];
+    for values in eights {
+        values
+            .iter()
+            .for_each(|&value| counts[zigzag(value as i64).leading_zeros() as usize] += 1);
     }
-    let mut counts = [0; 65];
-    numbers.iter().for_each(|&number| counts[bits(number)] += 1);
-    let (mut best, mut least) = (most, numbers.len() * most);
-    let mut more = 0;
+    let (mut best, mut more) = (None, 0);
     for width in (0..most).rev() {
-        more += counts[width + 1];
+        more += usize::from(counts[63 - width]);
         // A place, and a number of variable length.
-        let all = numbers.len() * width + 8 * more * (1 + (most - width).div_ceil(7));
-        if all < least {
-            (best, least) = (width, all);
+        let all = count * width + 8 * more * (1 + (most - width).div_ceil(7));
+        if all < room {
+            (best, room) = (Some(width), all);
         }
     }
     best
@@ -197,6 +254,12 @@ fn width(numbers: &[u64], most: usize) -> usize {
 #[inline]
 fn bits(value: u64) -> usize {
     (u64::BITS - value.leading_zeros()) as usize
+}
+
+/// Bytes that a number needs, see [`Packer::number`]; or more than a word has.
+#[inline]
+fn length(value: u64) -> usize {
+    bits(value | 1).div_ceil(7)
 }
 
 /// A message being read. Agents run the same program; truncated data is missing.
@@ -264,60 +327,47 @@ impl<'a> Unpacker<'a> {
         Some(u64::from_le_bytes(*word))
     }
 
-    /// Reads as many numbers as [`Packer::numbers`] wrote; each is given with the base.
-    #[inline]
-    fn numbers(&mut self, count: usize, mut take: impl FnMut(usize, u64, i64)) -> Option<()> {
+    /// Reads the numbers of a block that [`Packer::values`] wrote. Returns what is added to each.
+    fn values(&mut self, values: &mut [u64; BLOCK], count: usize) -> Option<u64> {
         if count <= SHORT {
-            for at in 0..count {
-                take(at, self.number()?, 0);
+            for value in &mut values[..count] {
+                *value = from_zigzag(self.number()?) as u64;
             }
-            return Some(());
+            return Some(0);
         }
-        let (&head, rest) = self.bytes.split_first()?;
+        let head = self.byte()?;
+        let kinds = [BASED, POSITIVE, EXCEEDED, AROUND];
+        let kind = kinds.into_iter().find(|&kind| head >= kind)?;
+        let width = usize::from(head - kind);
+        let base = match kind {
+            POSITIVE => 0,
+            BASED => from_zigzag(self.number()?),
+            _ => around_zero(width),
+        };
+        if kind == EXCEEDED {
+            for _ in 0..self.byte()? {
+                let at = self.byte()?;
+                *values.get_mut(usize::from(at))? = (from_zigzag(self.number()?) << width) as u64;
+            }
+        }
+        let bytes = self.bytes;
+        let (own, rest) = bytes.split_at_checked((count * width).div_ceil(8))?;
         self.bytes = rest;
-        let mut width = usize::from(head & !EXCEEDED);
-        let mut base = 0;
-        if let Some(own) = width.checked_sub(BASED) {
-            (width, base) = (own, from_zigzag(self.number()?));
+        let (eights, _) = values[..count.next_multiple_of(8)].as_chunks_mut();
+        if bytes.len() >= eights.len() * width + 8 {
+            of_width!(width, split(bytes, eights));
+        } else {
+            let mut copy = [0; BLOCK * 8 + 8];
+            copy[..own.len()].copy_from_slice(own);
+            of_width!(width, split(&copy, eights));
         }
-        let rest = self.bytes;
-        let length = (count * width).div_ceil(8);
-        self.bytes = rest.get(length..)?;
-        let mut more = [0; BLOCK];
-        if head & EXCEEDED != 0 {
-            let (&exceeding, places) = self.bytes.split_first()?;
-            self.bytes = places;
-            for _ in 0..exceeding {
-                let (&at, number) = self.bytes.split_first()?;
-                self.bytes = number;
-                let number = self.number()?;
-                *more.get_mut(usize::from(at))? = number.checked_shl(width as u32).unwrap_or(0);
-            }
-        }
-        // Two words are read from where a number begins.
-        let mut copy = [0; BLOCK * 8 + 16];
-        let words = match rest.get(..length + 16) {
-            Some(words) => words,
-            None => {
-                copy.get_mut(..length)?.copy_from_slice(&rest[..length]);
-                &copy
-            }
-        };
-        let low = !u64::MAX.checked_shl(width as u32).unwrap_or(0);
-        let word = |at: usize| {
-            words[at..]
-                .first_chunk()
-                .map_or(0, |word| u64::from_le_bytes(*word))
-        };
-        for (at, more) in (0..count).zip(more) {
-            let (byte, bit) = (at * width / 8, at * width % 8);
-            let mut number = word(byte) >> bit;
-            if width > 56 {
-                number |= (word(byte + 8) << 1) << (63 - bit);
-            }
-            take(at, number & low | more, base);
-        }
-        Some(())
+        Some(base as u64)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        Some(byte)
     }
 }
 
@@ -350,14 +400,21 @@ macro_rules! integers {
                 before: &Self,
                 packer: &mut Packer,
             ) -> bool {
+                if is_same(block, field, before) {
+                    return packer.zeros(block.len());
+                }
                 let mut differences = [0; BLOCK];
+                let (mut least, mut most) = (i64::MAX, i64::MIN);
                 let mut before = *before as i64;
                 for (difference, entry) in differences.iter_mut().zip(block) {
                     let value = field(entry) as i64;
-                    *difference = value.wrapping_sub(before);
+                    let own = value.wrapping_sub(before);
                     before = value;
+                    (least, most) = (least.min(own), most.max(own));
+                    *difference = own as u64;
                 }
-                packer.differences(&differences[..block.len().min(BLOCK)])
+                packer.values(&mut differences, block.len().min(BLOCK), (least, most));
+                true
             }
 
             #[inline]
@@ -366,14 +423,34 @@ macro_rules! integers {
                 field: impl Fn(&mut T) -> &mut Self + Copy,
                 unpacker: &mut Unpacker,
             ) -> Option<()> {
-                let mut value = *field(block.first_mut()?) as i64;
-                unpacker.numbers(block.len(), |at, number, base| {
-                    value = value.wrapping_add(from_zigzag(number)).wrapping_add(base);
-                    *field(&mut block[at]) = value as $integer;
-                })
+                let mut differences = [0; BLOCK];
+                let base = unpacker.values(&mut differences, block.len())?;
+                let mut value = *field(block.first_mut()?) as u64;
+                let mut next = |entry: &mut T, difference: &u64| {
+                    value = value.wrapping_add(*difference).wrapping_add(base);
+                    *field(entry) = value as $integer;
+                };
+                let (differences, last_differences) = differences[..block.len()].as_chunks::<8>();
+                let (entries, last_entries) = block.as_chunks_mut::<8>();
+                for (entries, differences) in entries.iter_mut().zip(differences) {
+                    entries.iter_mut().zip(differences).for_each(|(entry, own)| next(entry, own));
+                }
+                for (entry, difference) in last_entries.iter_mut().zip(last_differences) {
+                    next(entry, difference);
+                }
+                Some(())
             }
         }
     )*};
+}
+
+/// Whether all entries of a block have the field of the entry before them, as most fields of most
+/// blocks do.
+#[inline]
+fn is_same<T, F: PartialEq>(block: &[T], field: impl Fn(&T) -> F, before: &F) -> bool {
+    let is_same = |entry: &T| field(entry) == *before;
+    let (eights, rest) = block.as_chunks::<8>();
+    eights.iter().all(|entries| entries.iter().all(is_same)) && rest.iter().all(is_same)
 }
 
 integers! { u8 u16 u32 i32 u64 i64 }
@@ -386,25 +463,33 @@ impl Pack for [u64; 2] {
         before: &Self,
         packer: &mut Packer,
     ) -> bool {
-        let (mut numbers, mut new) = ([0; BLOCK], Vec::new());
+        if is_same(block, field, before) {
+            return packer.zeros(block.len());
+        }
+        let (mut values, mut new) = ([0; BLOCK], Vec::new());
+        let (mut least, mut most) = (0, 0);
         let mut before = *before;
-        for (number, entry) in numbers.iter_mut().zip(block) {
+        for (value, entry) in values.iter_mut().zip(block) {
             let key = field(entry);
             if key == before {
                 continue;
             }
             before = key;
             let next = packer.keys.len() as u64 + 1;
-            *number = *packer.keys.entry(key).or_insert_with(|| {
+            let number = *packer.keys.entry(key).or_insert_with(|| {
                 new.push(key);
                 next
             });
+            // The packer makes a zigzag of it.
+            let own = from_zigzag(number);
+            (least, most) = (least.min(own), most.max(own));
+            *value = own as u64;
         }
-        let differs = packer.numbers(&numbers[..block.len().min(BLOCK)]);
+        packer.values(&mut values, block.len().min(BLOCK), (least, most));
         for word in new.as_flattened() {
             packer.bytes.extend_from_slice(&word.to_le_bytes());
         }
-        differs
+        true
     }
 
     fn take<T>(
@@ -412,10 +497,11 @@ impl Pack for [u64; 2] {
         field: impl Fn(&mut T) -> &mut Self + Copy,
         unpacker: &mut Unpacker,
     ) -> Option<()> {
-        let mut numbers = [0; BLOCK];
-        unpacker.numbers(block.len(), |at, number, _| numbers[at] = number)?;
+        let mut values = [0; BLOCK];
+        let base = unpacker.values(&mut values, block.len())?;
         let mut key = *field(block.first_mut()?);
-        for (entry, number) in block.iter_mut().zip(numbers) {
+        for (entry, value) in block.iter_mut().zip(&values) {
+            let number = zigzag(value.wrapping_add(base) as i64);
             if let Some(at) = (number as usize).checked_sub(1) {
                 if at == unpacker.keys.len() {
                     let new = [unpacker.word()?, unpacker.word()?];
@@ -534,12 +620,8 @@ macro_rules! entries {
                 let mut mask = Mask::reserve(packer, Self::FIELDS);
                 let mut differs = false;
                 $(
-                    // Most fields of most blocks.
-                    let is_same = |entry: &T| field(entry).$field == before.$field;
-                    let is_same = block.iter().all(is_same);
                     differs |= mask.field(packer, |packer| {
-                        !is_same
-                            && Pack::put(block, |entry| field(entry).$field, &before.$field, packer)
+                        Pack::put(block, |entry| field(entry).$field, &before.$field, packer)
                     });
                 )*
                 differs
@@ -644,7 +726,33 @@ mod tests {
         (inner(), rest).prop_map(|(inner, (c, d, e))| Outer { inner, c, d, e })
     }
 
+    /// Full blocks of numbers: most have few bits or are equally far from each other, and some are anywhere.
+    fn numbers() -> impl Strategy<Value = Vec<i64>> {
+        let any_numbers = prop::collection::vec(any::<i64>(), 1..300);
+        let far = prop::collection::vec((any::<prop::sample::Index>(), any::<i64>()), 0..6);
+        (any_numbers, 0..64u32, any::<bool>(), far).prop_map(|(mut numbers, less, is_sum, far)| {
+            let mut sum = 0i64;
+            for number in &mut numbers {
+                sum = sum.wrapping_add(*number >> less);
+                *number = if is_sum { sum } else { *number >> less };
+            }
+            for (at, far) in far {
+                *at.get_mut(&mut numbers) = far;
+            }
+            numbers
+        })
+    }
+
     proptest! {
+        #[test]
+        fn numbers_come_back(numbers in numbers()) {
+            let (size, back) = there_and_back(&numbers);
+            prop_assert!(size <= 10 + 11 * numbers.len());
+            prop_assert_eq!(back, &*numbers);
+            let small: Vec<_> = numbers.iter().map(|&n| n as u16).collect();
+            prop_assert_eq!(there_and_back(&small).1, small);
+        }
+
         #[test]
         fn lists_come_back_as_they_went(
             one in prop::collection::vec(outer(), 0..200),
@@ -661,7 +769,22 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn damaged_lists_are_read(
+            numbers in numbers(),
+            damaged in (any::<prop::sample::Index>(), any::<u8>()),
+            kept in any::<prop::sample::Index>(),
+        ) {
+            let mut packer = Packer::default();
+            packer.list(&numbers);
+            let mut bytes = packer.finish();
+            let (at, with) = (damaged.0.index(bytes.len()), damaged.1);
+            bytes[at] = with;
+            bytes.truncate(kept.index(bytes.len()) + 1);
+            prop_assert!(Unpacker::new(&bytes).list::<i64>().len() <= BLOCK * bytes.len());
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
             let mut unpacker = Unpacker::new(&bytes);
             unpacker.list::<Outer>();
             unpacker.list::<i64>();
