@@ -108,7 +108,10 @@ impl Excess {
         let (mut wholes, mut elsewhere) = (Wholes::default(), Wholes::default());
         // Most is of the first of them.
         let (mut whole, mut longer) = (0i64, 0i64);
-        self.found.clear();
+        if self.found.len() < own.len() {
+            self.found.resize(own.len(), Default::default());
+        }
+        let mut found = 0;
         self.taken.clear();
         let has_twice = !activities.inherited().is_empty();
         for &(activity, time) in own {
@@ -143,20 +146,21 @@ impl Excess {
                     continue;
                 }
             }
-            if more > 0 {
-                let more = More {
-                    activity,
-                    time: more,
-                };
-                self.found.push((more, time));
-            }
+            let is_more = more > 0;
+            let more = More {
+                activity,
+                time: more,
+            };
+            // Nobody can foretell which half of them is longer: no branch.
+            self.found[found] = (more, time);
+            found += usize::from(is_more);
         }
         (wholes[0], elsewhere[0]) = (whole, longer);
         for ((elsewhere, whole), other) in elsewhere.iter_mut().zip(wholes).zip(other.wholes) {
             *elsewhere -= (whole - other).clamp(0, *elsewhere);
         }
         let first = self.more.len();
-        for &(mut more, time) in &self.found {
+        for &(mut more, time) in &self.found[..found] {
             if let Compared::InWhole(whole) = activities.compared[more.activity as usize] {
                 let elsewhere = &mut elsewhere[usize::from(whole)];
                 let set = more.time.min(*elsewhere);
