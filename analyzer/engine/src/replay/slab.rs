@@ -48,7 +48,7 @@ pub fn part(job: &dyn Job, locations: usize, records: u64) -> u64 {
     let mut least = [better.max(locations * RECORDS_IN_SEARCH), threads];
     job.reduce_max(&mut least);
     let [least, threads] = least;
-    let shared = (records / 4 * threads).min(LITTLE_IN_SEARCH);
+    let shared = (records / 8 * threads).min(LITTLE_IN_SEARCH);
     records.min(least.max(shared))
 }
 
