@@ -244,6 +244,7 @@ impl Sides {
         }
     }
 
+    /// The side of the wait with this number; `None` if it is unknown.
     pub(super) fn of<'w>(&'w self, index: u32, walkers: &'w [Walker<'_>]) -> Option<Of<'w>> {
         self.at(self.of.get(index as usize)?.0, walkers)
     }

@@ -520,8 +520,8 @@ impl<'a> Walker<'a> {
             && self.completing.is_empty()
     }
 
-    /// Passes over calls that do nothing but take time: from `at` on until the call with the number `late` is open, or
-    /// one entered at `due` or later, ns; of those entered until a time, ns. Returns where it stopped.
+    /// Passes over calls that do nothing but take time, from `at` on: until the call with the number `late` is open, or one
+    /// entered at `due` or later, ns, and never beyond those entered at `until`, ns. Returns where it stopped.
     fn pass(
         &mut self,
         columns: &Columns,
