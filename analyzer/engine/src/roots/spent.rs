@@ -20,6 +20,8 @@ pub struct Spent {
     latest: u32,
     /// By activity.
     of: Vec<Of>,
+    /// Memory of what is found: of as many activities.
+    found: Vec<(u32, i64)>,
 }
 
 /// One activity.
@@ -44,6 +46,7 @@ impl Default for Spent {
             meetings: 0,
             latest: NONE,
             of: Vec::new(),
+            found: Vec::new(),
         }
     }
 }
@@ -91,21 +94,23 @@ impl Spent {
         self.of.iter().map(|of| of.time).collect()
     }
 
-    /// Calls `each` with the time by activity that was spent since another moment, ns, of those with any: the one that
-    /// changed last first. Returns whether they ended in this order, the latest first; equal ones by number.
+    /// The time by activity that was spent since another moment, ns, of those with any: the one that changed last first.
     #[inline]
-    pub fn since(&self, since: &Sums, mut each: impl FnMut(u32, i64)) -> bool {
-        let (mut last, mut is_sorted) = ((i64::MAX, u32::MAX), true);
-        self.changed(since.meetings, |activity, of| {
-            let time = of.time - since.of(activity);
-            if time > 0 {
-                let ended = (of.ended, activity);
-                is_sorted &= ended < last;
-                last = ended;
-                each(activity, time);
-            }
-        });
-        is_sorted
+    pub fn since(&mut self, since: &Sums) -> &[(u32, i64)] {
+        if self.found.len() < self.of.len() {
+            self.found.resize(self.of.len(), (NONE, 0));
+        }
+        let found = &mut self.found[..];
+        let (mut next, mut count) = (self.latest, 0);
+        while let Some(of) = self.of.get(next as usize)
+            && of.changed > since.meetings
+        {
+            let time = of.time - since.of(next);
+            found[count] = (next, time);
+            count += usize::from(time > 0);
+            next = of.before;
+        }
+        &found[..count]
     }
 
     /// Appends the time by activity that was spent between two moments, ns, of those with any.

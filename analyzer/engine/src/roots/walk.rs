@@ -138,9 +138,30 @@ struct Open {
     goes_on: bool,
     /// What its record tells of it beside work, by [`INSIDE`], ns.
     off: [i64; INSIDE.len()],
+    /// Whether it was ended already: the next one has yet to begin.
+    is_closed: bool,
 }
 
 impl Open {
+    /// One of which nothing else is known.
+    #[inline]
+    fn new(signature: u32, (enter, leave): (i64, i64)) -> Open {
+        Open {
+            signature,
+            number: 0,
+            enter,
+            leave,
+            begin: enter,
+            worked: 0,
+            waited: 0,
+            until: i64::MIN,
+            transfer: 0,
+            goes_on: false,
+            off: [0; INSIDE.len()],
+            is_closed: false,
+        }
+    }
+
     /// Whether nothing is known of it beside work.
     fn is_work(&self) -> bool {
         self.off == [0; INSIDE.len()]
@@ -265,19 +286,7 @@ impl<'a> Walker<'a> {
             activities,
             spent: Spent::default(),
             synced: Synced::default(),
-            open: start.map(|start| Open {
-                signature: NONE,
-                number: 0,
-                enter: start,
-                leave: start,
-                begin: start,
-                worked: 0,
-                waited: 0,
-                until: i64::MIN,
-                transfer: 0,
-                goes_on: false,
-                off: [0; INSIDE.len()],
-            }),
+            open: start.map(|start| Open::new(NONE, (start, start))),
             begin: start,
             startup: None,
             looks: Looks::default(),
@@ -349,10 +358,7 @@ impl<'a> Walker<'a> {
         self.blames.clear();
         self.alone.clear();
         (self.last, self.is_ordered) = ((i64::MIN, i64::MIN), true);
-        let (links, mut looked) = (own, first as u32);
-        let mut own = (first as u32..).zip(own.iter().zip(leaves));
-        let mut lates = (first_late as u32..).zip(lates);
-        let (mut due, mut late) = (own.next(), lates.next());
+        let (mut due, mut looked, mut late) = (0, 0, 0);
         let columns = std::mem::take(&mut self.columns);
         let thread = self.thread;
         let end = columns.enter.len();
@@ -363,35 +369,35 @@ impl<'a> Walker<'a> {
         let mut next = (columns.first..end).find(is_defined);
         // Most calls neither wait nor are late: no call is copied.
         loop {
-            let next_enter = next.map_or(i64::MAX, |at| columns.enter[at]);
             if let Some((times, number)) = self.entered() {
-                while let Some(this) = late.filter(|(_, late)| late.event <= number) {
-                    self.blame(this, members);
-                    late = lates.next();
+                while let Some(this) = lates.get(late).filter(|this| this.event <= number) {
+                    self.blame(((first_late + late) as u32, this), members);
+                    late += 1;
                 }
+                let next_enter = next.map_or(i64::MAX, |at| columns.enter[at]);
                 // Of looks in vain, the one at that time waited. Calls entered at the same time as
                 // the one that waited, before it, took no time.
-                let is_due = |(_, (link, _)): &(u32, (&Link, &i64))| match link.is_polled() {
+                let is_due = |link: &&Link| match link.is_polled() {
                     true => link.enter < next_enter,
                     false => (link.enter, link.leave) <= times,
                 };
-                while let Some((at, link)) = due.filter(is_due) {
-                    if at >= looked {
-                        looked = at + self.wait_looking(&links[at as usize - first..]);
+                while let Some(link) = own.get(due).filter(is_due) {
+                    if due >= looked {
+                        looked = due + self.wait_looking(&own[due..]);
                     }
-                    self.wait(at, link, members);
-                    due = own.next();
+                    self.wait((first + due) as u32, (link, leaves[due]), members);
+                    due += 1;
                 }
-                let late = late.map_or(u64::MAX, |(_, late)| late.event);
+                let late = lates.get(late).map_or(u64::MAX, |late| late.event);
                 let (mut entered, mut until) = (i64::MAX, self.moments.next().saturating_sub(1));
-                match due {
-                    Some((_, (link, _))) if link.is_polled() => until = until.min(link.enter),
-                    Some((_, (link, _))) => entered = link.enter,
+                match own.get(due) {
+                    Some(link) if link.is_polled() => until = until.min(link.enter),
+                    Some(link) => entered = link.enter,
                     None => {}
                 }
                 let stop = next.map(|at| {
                     let calls = (at, &mut extended);
-                    self.pass(&columns, calls, (late, entered, until))
+                    self.pass(&columns, calls, (late, entered, until), members)
                 });
                 if stop > next {
                     next = stop.and_then(|at| (at..end).find(is_defined));
@@ -407,9 +413,9 @@ impl<'a> Walker<'a> {
             let event = event_at(&columns, &mut extended, at);
             self.enter(columns.signature[at], times, (number, event), members);
         }
-        let own = due.into_iter().chain(own);
         // Waits of calls that were not found.
-        self.waits.extend(own.map(|(index, _)| unknown(index)));
+        let left = (first + due) as u32..(first + own.len()) as u32;
+        self.waits.extend(left.map(unknown));
         self.columns = columns;
     }
 
@@ -466,17 +472,11 @@ impl<'a> Walker<'a> {
             .filter(|_| look.is_some_and(|look| look.calls == 0));
         let signature = before.map_or(signature, |before| before.signature);
         self.open = Some(Open {
-            signature,
             number,
-            enter,
-            leave,
             begin,
             worked: look.map_or(0, |look| leave - begin - look.before - look.looked),
-            waited: 0,
-            until: i64::MIN,
-            transfer: 0,
-            goes_on: false,
             off,
+            ..Open::new(signature, times)
         });
     }
 
@@ -520,64 +520,59 @@ impl<'a> Walker<'a> {
             && self.completing.is_empty()
     }
 
-    /// Passes over calls that do nothing but take time, from `at` on: until the call with the number `late` is open, or one
-    /// entered at `due` or later, ns, and never beyond those entered at `until`, ns. Returns where it stopped.
+    /// Ends the open call, and passes over calls that do nothing but take time, from `at` on: until the call with the number
+    /// `late` is open, or one entered at `due` or later, ns, and never beyond those entered at `until`, ns. Returns where it
+    /// stopped.
     fn pass(
         &mut self,
         columns: &Columns,
         (at, extended): (usize, &mut usize),
         (late, due, until): (u64, i64, i64),
+        members: &Members,
     ) -> usize {
-        let open = self.open.as_ref().filter(|open| open.is_plain());
-        let Some(open) = open.filter(|_| self.is_alone()) else {
+        let may_pass = |activities: &Activities, at: usize| {
+            let signature = columns.signature[at];
+            columns.enter[at] <= until
+                && match activities.known(signature) {
+                    Some(call) => call.is_plain,
+                    None => self.thread.rows.get(signature as usize).is_some_and(is_plain),
+                }
+        };
+        if !may_pass(&self.activities, at) {
+            return at;
+        }
+        self.close(members);
+        let open = self.open.as_ref().filter(|_| self.started.is_empty());
+        let Some(&Open { mut signature, mut leave, .. }) = open else {
             return at;
         };
-        let (mut signature, mut begin, mut leave) = (open.signature, open.begin, open.leave);
-        let mut entered = open.enter;
-        let mut off = [0; INSIDE.len()];
-        let mut last = self.activities.of_call(self.thread, signature);
-        let end = late.saturating_add(1).saturating_sub(columns.number);
-        let end = end.min(columns.enter.len() as u64) as usize;
+        let end = columns.enter.len();
         let mut stop = at;
-        while stop < end && entered < due && !last.meets && off == [0; INSIDE.len()] {
-            let (next, enter) = (columns.signature[stop], columns.enter[stop]);
-            let call = self.activities.known(next);
-            let is_plain = match &call {
-                Some(call) => call.is_plain,
-                None => self.thread.rows.get(next as usize).is_some_and(is_plain),
-            };
-            if enter > until || !is_plain {
-                break;
-            }
-            self.spent.add(last.number, leave - begin, leave);
-            self.posts += u64::from(last.posts);
+        self.looks.pass();
+        loop {
+            let before = (signature, leave);
+            let enter = columns.enter[stop];
+            (signature, leave) = (columns.signature[stop], columns.leave[stop]);
+            let number = columns.number + stop as u64;
             let event = event_at(columns, extended, stop);
-            off = self.off_inside(next, event);
-            if enter > leave {
-                self.compute((signature, next), event, (enter, enter - leave));
+            let off = self.off_inside(signature, event);
+            if enter > before.1 {
+                self.compute((before.0, signature), event, (enter, enter - before.1));
             }
-            last = call.unwrap_or_else(|| self.activities.of_call(self.thread, next));
-            (signature, begin, leave) = (next, enter, columns.leave[stop]);
-            entered = enter;
+            let call = self.activities.of_call(self.thread, signature);
             stop += 1;
+            let is_over = number >= late || enter >= due || call.meets || off != [0; INSIDE.len()];
+            if is_over || stop == end || !may_pass(&self.activities, stop) {
+                self.open = Some(Open {
+                    number,
+                    off,
+                    ..Open::new(signature, (enter, leave))
+                });
+                return stop;
+            }
+            self.spent.add(call.number, leave - enter, leave);
+            self.posts += u64::from(call.posts);
         }
-        if stop > at {
-            self.looks.pass();
-            self.open = Some(Open {
-                signature,
-                number: columns.number + stop as u64 - 1,
-                enter: begin,
-                leave,
-                begin,
-                worked: 0,
-                waited: 0,
-                until: i64::MIN,
-                transfer: 0,
-                goes_on: false,
-                off,
-            });
-        }
-        stop
     }
 
     /// Others waited for `share` ns each because it did this longer than they, of so much `time` in all, ns.
@@ -593,26 +588,27 @@ impl<'a> Walker<'a> {
         Some(((open.enter, open.leave), open.number))
     }
 
-    /// Ends the open call: another one begins.
+    /// Ends the open call, if it was not: another one begins.
     #[inline]
     fn close(&mut self, members: &Members) {
-        let open = self.open.as_ref().filter(|open| open.signature != NONE);
+        let open = self.open.as_mut();
+        let open = open.filter(|open| open.signature != NONE && !open.is_closed);
         let Some(open) = open else {
             return;
         };
+        open.is_closed = true;
+        let (is_plain, begin, leave) = (open.is_plain(), open.begin, open.leave);
         let call = self.activities.of_call(self.thread, open.signature);
-        let is_alone = self.is_alone() && open.leave < self.moments.next();
-        if !call.meets && open.is_plain() && is_alone {
-            let time = open.leave - open.begin;
-            self.spent.add(call.number, time, open.leave);
+        if !call.meets && is_plain && self.is_alone() && leave < self.moments.next() {
+            self.spent.add(call.number, leave - begin, leave);
             self.posts += u64::from(call.posts);
-            return;
+        } else if let Some(open) = self.open {
+            self.close_among_others(&open, call, members);
         }
-        self.close_among_others(*open, call, members);
     }
 
     /// Ends a call that may have waited, or met others.
-    fn close_among_others(&mut self, open: Open, of_call: OfCall, members: &Members) {
+    fn close_among_others(&mut self, open: &Open, of_call: OfCall, members: &Members) {
         let Open {
             signature,
             leave,
@@ -623,7 +619,7 @@ impl<'a> Walker<'a> {
             transfer,
             goes_on,
             ..
-        } = open;
+        } = *open;
         let number = of_call.number;
         let meets = of_call.meets || self.met_group || !self.partners.is_empty();
         if meets || self.moments.next() <= leave {
@@ -639,7 +635,7 @@ impl<'a> Walker<'a> {
         if goes_on {
             self.looked_on.1 = std::mem::take(&mut inside);
         }
-        let parts = self.parts(&open, number, inside);
+        let parts = self.parts(open, number, inside);
         for &(number, time) in &parts {
             self.spent.add(number, time, leave);
         }

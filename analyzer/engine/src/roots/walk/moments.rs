@@ -286,9 +286,7 @@ impl Walker<'_> {
         self.spent.meet();
         let before = Sums::now(&self.spent);
         self.compute(around, event, (begin, time));
-        let mut parts = Vec::new();
-        self.spent
-            .since(&before, |number, time| parts.push((number, time)));
+        let mut parts = self.spent.since(&before).to_vec();
         let activities = &self.activities.list.values;
         parts.retain(|(number, _)| activities[*number as usize].kind.is_cause());
         self.meet_meanwhile(

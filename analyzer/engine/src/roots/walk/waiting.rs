@@ -76,13 +76,9 @@ impl Walker<'_> {
         };
         let first = self.times.len();
         let times = &mut self.times;
-        let is_sorted = self.spent.since(since, |at, time| times.push((at, time)));
+        times.extend(self.spent.since(since).iter().rev());
         // In the order in which they ended, which is mostly that of the changes.
-        let own = &mut times[first..];
-        match is_sorted {
-            true => own.reverse(),
-            false => own.sort_unstable_by_key(|&(at, _)| (self.spent.ended(at), at)),
-        }
+        times[first..].sort_unstable_by_key(|&(at, _)| (self.spent.ended(at), at));
         let times = times_from(first, &self.times);
         let first = self.alone.len() as u32;
         if late.group != NONE {
@@ -105,7 +101,7 @@ impl Walker<'_> {
     }
 
     /// The open call waited.
-    pub(super) fn wait(&mut self, index: u32, (link, leave): (&Link, &i64), members: &Members) {
+    pub(super) fn wait(&mut self, index: u32, (link, leave): (&Link, i64), members: &Members) {
         let Some(open) = &mut self.open else {
             return;
         };
@@ -138,7 +134,7 @@ impl Walker<'_> {
         } else if !self.completing.is_empty()
             || !self.started.is_empty() && link.is_polled() && row.is_some_and(|row| !row.blocks)
         {
-            self.all_there = self.all_there.max(*leave);
+            self.all_there = self.all_there.max(leave);
         }
         let (mut is_alone, mut transfer) = (false, 0);
         let since = match row.and_then(team) {
@@ -163,7 +159,7 @@ impl Walker<'_> {
                     false if is_passed => link.time,
                     // Scalasca counts what the two did from their own leaves.
                     false if from_own_leave => i64::MAX,
-                    false => *leave,
+                    false => leave,
                 };
                 let partner = self.partner(link.late_rank, link.late_thread);
                 let number = self.synced.number(partner);
@@ -175,7 +171,7 @@ impl Walker<'_> {
                 let since = self.synced.with((partner, number), polled, members);
                 let mut later = 0;
                 if let Some(open) = self.open.as_mut().filter(|_| is_sent(link) && self.folds) {
-                    later = open.leave.saturating_sub(*leave.max(&link.enter));
+                    later = open.leave.saturating_sub(leave.max(link.enter));
                     let own = open.leave - open.begin - open.worked - open.waited;
                     later = later.clamp(0, own.max(0));
                     transfer = later.min(since.later).clamp(0, i64::from(u32::MAX));
@@ -199,11 +195,11 @@ impl Walker<'_> {
         } else {
             &[]
         };
-        self.spent.since(since, |number, time| {
-            if !looks.contains(&number) {
-                times.push((number, time));
-            }
-        });
+        let spent = self.spent.since(since).iter();
+        match looks {
+            [] => times.extend(spent),
+            _ => times.extend(spent.filter(|(number, _)| !looks.contains(number))),
+        }
         if is_alone {
             let number = activities.number(Activity::met_alone(self.name.0));
             times.push((number, 1));
@@ -253,7 +249,7 @@ impl Walker<'_> {
 
     /// The looks until now waited for the party of the first link, if it is one of looks: all that those
     /// beside it tell is no work before any of them. Returns the number of these links, at least one.
-    pub(super) fn wait_looking(&mut self, links: &[Link]) -> u32 {
+    pub(super) fn wait_looking(&mut self, links: &[Link]) -> usize {
         let moment = |link: &Link| (link.enter, link.time);
         let same = links
             .iter()
