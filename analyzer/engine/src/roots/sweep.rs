@@ -28,10 +28,8 @@ pub(super) struct Sweep<'s> {
     teams: Vec<Teams>,
     /// World rank and number of the thread of each walker.
     pub(super) names: Vec<(u32, u32)>,
-    /// Walkers by rank and position of the thread.
-    pub(super) waiting: FxHashMap<(u32, u32), u32>,
-    /// Walkers by rank and number of the thread.
-    pub(super) late: FxHashMap<(u32, u32), u32>,
+    /// By world rank: the first of its walkers; `NONE` at another agent.
+    first: Vec<u32>,
     pub(super) members: Members,
     pub(super) shared: Shared,
     pub(super) spoken: Spoken,
@@ -89,7 +87,7 @@ impl<'s> Sweep<'s> {
         begun: i64,
     ) -> Self {
         let (mut walkers, mut names) = (Vec::new(), Vec::new());
-        let (mut waiting, mut late) = (FxHashMap::default(), FxHashMap::default());
+        let mut first_of = vec![NONE; search.opened.agent_of.len()];
         let mut idle = Idle::new(search.opened.agent_of.len(), search.end);
         let mut places = search.opened.bounds.iter().zip(search.clocks);
         for rank in ranks {
@@ -110,10 +108,9 @@ impl<'s> Sweep<'s> {
             let creators = own.iter().map(|(bounds, _)| bounds.creator);
             let births = births::creators(&births, creators, &numbers);
             let first = walkers.len();
+            first_of[rank as usize] = first as u32;
             for (position, (thread, (bounds, clock))) in threads.iter().zip(&own).enumerate() {
                 let lane = walkers.len();
-                waiting.insert((rank, position as u32), lane as u32);
-                late.insert((rank, thread.number), lane as u32);
                 names.push((rank, thread.number));
                 let start = match bounds.started {
                     Some(_) => None,
@@ -139,8 +136,7 @@ impl<'s> Sweep<'s> {
             search,
             walkers,
             names,
-            waiting,
-            late,
+            first: first_of,
             members,
             shared: Shared::new(search.functions),
             spoken: Spoken::new(search.job.agents()),
@@ -163,15 +159,7 @@ impl<'s> Sweep<'s> {
         ranks
             .into_par_iter()
             .for_each(|(threads, teams)| teams.meet(threads, until));
-        let mut last = ((NONE, NONE), NONE);
-        let waiting = &self.waiting;
-        let lane = |link: &Link| {
-            let location = (link.rank, link.thread);
-            if last.0 != location {
-                last = (location, waiting[&location]);
-            }
-            last.1
-        };
+        let lane = |link: &Link| self.waiting(link);
         let key = |link: &Link| (link.enter, link.time);
         let (links, own) = lanes::by_lane(&links, self.walkers.len(), lane, key);
 
@@ -256,11 +244,25 @@ impl<'s> Sweep<'s> {
         kept
     }
 
+    /// The walker of a wait.
+    #[inline]
+    fn waiting(&self, link: &Link) -> u32 {
+        self.first[link.rank as usize] + link.thread
+    }
+
+    /// The walker of a world rank's thread with this number; `None` at another agent, or if there is none.
+    #[inline]
+    pub(super) fn lane(&self, rank: u32, thread: u32) -> Option<u32> {
+        let first = *self.first.get(rank as usize)?;
+        let own = self.names.get(first as usize..)?;
+        let mut own = (first..).zip(own.iter().take_while(|name| name.0 == rank));
+        Some(own.find(|(_, name)| name.1 == thread)?.0)
+    }
+
     /// Keeps the waits that Scalasca knows.
     fn keep_comparable(&mut self, links: &mut Vec<Link>) {
         links.retain(|link| {
-            let lane = self.waiting[&(link.rank, link.thread)];
-            let rows = &self.walkers[lane as usize].thread.rows;
+            let rows = &self.walkers[self.waiting(link) as usize].thread.rows;
             let row = rows.get(link.signature as usize);
             let is_kept = row.is_some_and(|row| comparable::is_wait(link.pattern, row));
             if !is_kept {

@@ -27,7 +27,7 @@ pub struct Polled {
 }
 
 /// A call that ends.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Closed {
     /// The number of its activity.
     pub number: u32,

@@ -99,7 +99,7 @@ impl Sweep<'_> {
             counts.push(parcel.told.len() as u32);
             leaving.earlier.reserve(parcel.told.len());
             for (index, told) in (0..).zip(&parcel.told) {
-                let lane = self.late.get(&(told.late_rank, told.late_thread)).copied();
+                let lane = self.lane(told.late_rank, told.late_thread);
                 if lane.is_none() {
                     self.lose(told.pattern, told.share);
                 }

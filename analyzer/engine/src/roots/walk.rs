@@ -24,7 +24,7 @@ use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
 use crate::roots::sums::{Longer, Worst, WorstWaits};
-use crate::roots::synced::{Closed, Parts, Synced};
+use crate::roots::synced::{Closed, Synced};
 use crate::roots::teams::Team;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::looks::Looks;
@@ -225,10 +225,8 @@ pub struct Walker<'a> {
     folds: bool,
     /// Whether the open call waited for nobody known.
     waits_alone: bool,
-    /// Waits of the open call for somebody known: activities, and ns.
-    alike: Parts,
-    /// Memory of the parts of calls.
-    parts: Parts,
+    /// What is known of the end of the open call: its waits for somebody known.
+    closed: Closed,
     /// The activities of waits that are told apart by whom they are for: a rank and a thread.
     told_apart: FxHashMap<(u32, u32), u32>,
     /// Looks waited until then, ns, and that much more than the links so far tell.
@@ -309,8 +307,7 @@ impl<'a> Walker<'a> {
             folds,
             waits_alone: false,
             told_apart: FxHashMap::default(),
-            alike: Parts::new(),
-            parts: Parts::new(),
+            closed: Closed::default(),
             looked_off: FxHashMap::default(),
             looked_on: (i64::MIN, 0),
             in_waits: InWaits::default(),
@@ -530,15 +527,18 @@ impl<'a> Walker<'a> {
         (late, due, until): (u64, i64, i64),
         members: &Members,
     ) -> usize {
-        let may_pass = |activities: &Activities, at: usize| {
-            let signature = columns.signature[at];
-            columns.enter[at] <= until
-                && match activities.known(signature) {
-                    Some(call) => call.is_plain,
-                    None => self.thread.rows.get(signature as usize).is_some_and(is_plain),
-                }
+        let rows = &self.thread.rows;
+        // The call there, if it was known before, and whether it may be passed over.
+        let look = |activities: &Activities, at: usize| {
+            let known = activities.known(columns.signature[at]);
+            let is_plain = match known {
+                Some(call) => call.is_plain,
+                None => rows.get(columns.signature[at] as usize).is_some_and(is_plain),
+            };
+            (known, is_plain && columns.enter[at] <= until)
         };
-        if !may_pass(&self.activities, at) {
+        let (mut known, may_pass) = look(&self.activities, at);
+        if !may_pass {
             return at;
         }
         self.close(members);
@@ -559,10 +559,15 @@ impl<'a> Walker<'a> {
             if enter > before.1 {
                 self.compute((before.0, signature), event, (enter, enter - before.1));
             }
-            let call = self.activities.of_call(self.thread, signature);
+            let call = known.unwrap_or_else(|| self.activities.of_call(self.thread, signature));
             stop += 1;
             let is_over = number >= late || enter >= due || call.meets || off != [0; INSIDE.len()];
-            if is_over || stop == end || !may_pass(&self.activities, stop) {
+            let may_pass;
+            (known, may_pass) = match is_over || stop == end {
+                true => (None, false),
+                false => look(&self.activities, stop),
+            };
+            if !may_pass {
                 self.open = Some(Open {
                     number,
                     off,
@@ -635,26 +640,19 @@ impl<'a> Walker<'a> {
         if goes_on {
             self.looked_on.1 = std::mem::take(&mut inside);
         }
-        let parts = self.parts(open, number, inside);
-        for &(number, time) in &parts {
+        let mut call = std::mem::take(&mut self.closed);
+        self.parts(open, number, inside, &mut call.parts);
+        for &(number, time) in &call.parts {
             self.spent.add(number, time, leave);
         }
         // As much as the waits are charged with: they take their parts of costs by that.
         self.spent.waited = self.spent.waited.saturating_add(waited);
-        let alike = std::mem::take(&mut self.alike);
-        for &(number, time) in &alike {
+        for &(number, time) in &call.alike {
             self.spent.add(number, time, leave);
         }
         let order = self.spent.order;
-        let call = Closed {
-            number,
-            leave,
-            waited,
-            until,
-            alike,
-            transfer,
-            parts,
-        };
+        (call.number, call.leave) = (number, leave);
+        (call.waited, call.until, call.transfer) = (waited, until, transfer);
         self.meet_meanwhile(&call, members);
         if meets {
             let row = self.thread.rows.get(signature as usize);
@@ -666,9 +664,9 @@ impl<'a> Walker<'a> {
         }
         self.meet(signature, members, &call);
         // The lists are used again.
-        (self.alike, self.parts) = (call.alike, call.parts);
-        self.alike.clear();
-        self.parts.clear();
+        call.alike.clear();
+        call.parts.clear();
+        self.closed = call;
     }
 }
 

@@ -55,16 +55,15 @@ impl Walker<'_> {
         times
     }
 
-    /// The parts of the `own` time of a call that ends, ns: beside work, then the rest.
+    /// Appends the parts of the `own` time of a call that ends, ns: beside work, then the rest.
     ///
     /// Where in the call a rank was off its processor is not recorded. Libraries that yield or sleep in
     /// waits are off it there, too: by as much as in the calls so far that did little but wait. What goes
     /// beyond is of the call itself, and never more than that.
     #[inline]
-    pub(super) fn parts(&mut self, open: &Open, number: u32, mut own: i64) -> Parts {
-        let mut parts = std::mem::take(&mut self.parts);
+    pub(super) fn parts(&mut self, open: &Open, number: u32, mut own: i64, parts: &mut Parts) {
         if !open.is_work() {
-            self.beside_work(open, &mut own, &mut parts);
+            self.beside_work(open, &mut own, parts);
         }
         parts.push((number, own));
         let waited = i128::from(open.waited) * i128::from(WAITING.1);
@@ -79,7 +78,6 @@ impl Walker<'_> {
             }
             self.in_waits.all = self.in_waits.all.saturating_add(open.waited);
         }
-        parts
     }
 
     /// Takes the parts beside work from a call's `own` time, ns.

@@ -78,7 +78,10 @@ impl Walker<'_> {
         let times = &mut self.times;
         times.extend(self.spent.since(since).iter().rev());
         // In the order in which they ended, which is mostly that of the changes.
-        times[first..].sort_unstable_by_key(|&(at, _)| (self.spent.ended(at), at));
+        let (own, ended) = (&mut times[first..], |&(at, _): &(u32, i64)| (self.spent.ended(at), at));
+        if !own.is_sorted_by_key(ended) {
+            own.sort_unstable_by_key(ended);
+        }
         let times = times_from(first, &self.times);
         let first = self.alone.len() as u32;
         if late.group != NONE {
@@ -235,7 +238,7 @@ impl Walker<'_> {
             }
         };
         let time = link.share.saturating_add(transfer);
-        self.alike.push((number, time));
+        self.closed.alike.push((number, time));
         number
     }
 
