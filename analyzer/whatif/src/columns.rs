@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::marks::{Marks, mark};
+use crate::marks::{Marks, numbers};
 
 /// Columns of times: as recorded …
 pub const RECORDED: usize = 0;
@@ -48,7 +48,7 @@ impl Columns {
 
     /// The scenarios with these marks.
     pub fn marked(self, marks: Marks) -> impl Iterator<Item = usize> {
-        (0..self.scenarios).filter(move |&scenario| marks & mark(scenario) != 0)
+        numbers(marks).take_while(move |&scenario| scenario < self.scenarios)
     }
 
     /// Whether transfers take no time in a column, and no sender waits for its receiver.

@@ -65,9 +65,8 @@ impl<T: Numbered> Queue<T> {
     fn settle(&mut self) {
         self.rows.drain(..self.at);
         self.at = 0;
-        if !self.rows.is_sorted_by_key(T::number) {
-            self.rows.sort_unstable_by_key(T::number);
-        }
+        // They come as a few lists in order: a stable sort merges these.
+        self.rows.sort_by_key(T::number);
     }
 
     /// Goes on to this number. Gives where its rows, up to `last`, begin and end.

@@ -15,6 +15,15 @@ pub fn mark(number: usize) -> Marks {
     1 << number.min(63)
 }
 
+/// The numbers with these marks, ascending; 63 stands for all from there on.
+pub fn numbers(mut marks: Marks) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let number = (marks != 0).then(|| marks.trailing_zeros() as usize);
+        marks &= marks.wrapping_sub(1);
+        number
+    })
+}
+
 /// What was found about two successive calls of a location, by their signatures.
 #[derive(Default)]
 pub struct Pairs(FxHashMap<(u32, u32), Marks>);

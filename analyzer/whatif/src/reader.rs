@@ -1,6 +1,5 @@
 //! The calls of a location, one after the other, with what the replay needs of each.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use laggard_engine::events::{Events, GroupKind, NONE, OUTSIDE, Operation, Operations};
@@ -69,8 +68,9 @@ pub struct Reader<'e> {
     operations: Operations<'e>,
     /// By signature.
     kinds: Vec<Option<Kind>>,
-    /// Calls that were read, the next one first.
-    read: VecDeque<Call>,
+    /// Calls that were read, and where the next one is.
+    read: Vec<Call>,
+    at: usize,
 }
 
 /// Calls that are read at once: to begin costs as much as two or three of them.
@@ -82,29 +82,33 @@ impl<'e> Reader<'e> {
             events,
             operations: events.operations(location),
             kinds: Vec::new(),
-            read: VecDeque::new(),
+            read: Vec::new(),
+            at: 0,
         }
     }
 
     /// The next call. Regions of the program are not calls.
     #[inline]
     pub fn next(&mut self) -> Option<Call> {
-        if self.read.is_empty() {
+        if self.at == self.read.len() {
             self.read_on(|count, _| count < AT_ONCE);
         }
-        self.read.pop_front()
+        let next = self.read.get(self.at).copied();
+        self.at += usize::from(next.is_some());
+        next
     }
 
     /// Reads all calls that end before `end`, ns, and one more: several locations may do so beside each
     /// other.
     pub fn fill(&mut self, end: i64) {
-        if self.read.back().is_none_or(|last| last.leave < end) {
+        if self.read[self.at..].last().is_none_or(|last| last.leave < end) {
             self.read_on(|_, leave| leave < end);
         }
     }
 
     /// Reads on while the number of calls that were read, and the end of the last one, ns, say so.
     fn read_on(&mut self, goes_on: impl Fn(usize, i64) -> bool) {
+        self.read.drain(..std::mem::take(&mut self.at));
         let (events, kinds, read) = (self.events, &mut self.kinds, &mut self.read);
         let mut first = None;
         // The first part of a call tells of the time before all of it.
@@ -123,7 +127,7 @@ impl<'e> Reader<'e> {
             }
             let kind = *kinds[at].get_or_insert_with(|| kind(events, operation));
             let look = operation.look;
-            read.push_back(Call {
+            read.push(Call {
                 first: first.take().unwrap_or(operation.number),
                 number: operation.number,
                 enter: operation.enter,

@@ -453,12 +453,15 @@ impl<'e> Ahead<'e> {
     }
 }
 
+/// A call's place, and its signature.
+type Before = (Site, u32);
+
 /// A location's calls, as they are read for sums of its computation.
 struct Reading<'e> {
     reader: Reader<'e>,
     location: usize,
     /// The end of the call before, and what it is; a further thread begins without one.
-    before: Option<(i64, Option<Call>)>,
+    before: Option<(i64, Option<Before>)>,
     pairs: Pairs,
 }
 
@@ -476,12 +479,9 @@ impl<'e> Reading<'e> {
     fn add(&mut self, shares: &Shares, own: &mut [i64], counts: impl Fn(&Share) -> bool) -> bool {
         while let Some(call) = self.reader.next() {
             if let Some((from, before)) = &self.before {
-                let first = before.map(|before| before.kind.site);
+                let first = before.map(|before| before.0);
                 let last = call.kind.site;
-                let of = (
-                    before.map_or(NONE, |before| before.signature),
-                    call.signature,
-                );
+                let of = (before.map_or(NONE, |before| before.1), call.signature);
                 let marks = self.pairs.of(of, || shares.marks(first, last));
                 if marks != 0 {
                     let gap = Gap {
@@ -499,7 +499,7 @@ impl<'e> Reading<'e> {
                     }
                 }
             }
-            self.before = Some((call.leave, Some(call)));
+            self.before = Some((call.leave, Some((call.kind.site, call.signature))));
             if call.kind.is_of_all {
                 return true;
             }

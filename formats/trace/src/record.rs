@@ -358,6 +358,7 @@ impl Beside {
     }
 
     /// Whether it was work alone.
+    #[inline]
     pub fn is_work(&self) -> bool {
         self.blocked | self.preempted | self.kernel == 0 && self.faults == [0; 2]
     }
@@ -365,11 +366,13 @@ impl Beside {
 
 impl Event {
     /// The send half: the signature's, with the replacements of this call.
+    #[inline]
     pub fn send(&self, signature: &Signature) -> Endpoint {
         changed(signature.send, self.send_endpoint, self.send_bytes)
     }
 
     /// The receive half: the signature's, with the replacements of this call.
+    #[inline]
     pub fn receive(&self, signature: &Signature) -> Endpoint {
         changed(signature.receive, self.receive_endpoint, self.receive_bytes)
     }
@@ -425,6 +428,7 @@ impl std::fmt::Display for SymmetricAddress {
     }
 }
 
+#[inline]
 fn changed(end: Endpoint, endpoint: Option<(i32, i32)>, bytes: Option<u64>) -> Endpoint {
     let (peer, tag) = endpoint.unwrap_or((end.peer, end.tag));
     Endpoint {

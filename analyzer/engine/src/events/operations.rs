@@ -223,6 +223,10 @@ impl Operation<'_> {
 
     /// The parts of [`off`](Self::off) that are causes of their own, ns: the rest is what such a call is for.
     pub fn off_its_work(&self) -> [i64; OUTSIDE.len()] {
+        // Most records tell nothing of it.
+        if self.off == [0; OUTSIDE.len()] {
+            return self.off;
+        }
         let told = tells((self.signature.operation, self.class), self.look.is_some());
         let mut off = self.off;
         off.iter_mut()
@@ -247,6 +251,7 @@ impl Operation<'_> {
     }
 
     /// Whether all bits of `flag` are set; see [`flags`].
+    #[inline]
     pub fn has(&self, flag: u16) -> bool {
         self.signature.has(flag)
     }
@@ -335,6 +340,10 @@ struct OfSignature {
     /// Position in [`Events::groups`].
     group: u32,
     call_path: u32,
+    /// Whether they are regions of the program.
+    is_region: bool,
+    is_collective: bool,
+    outcome: Outcome,
     /// What they look for.
     looking: Option<LooksOf>,
 }
@@ -351,6 +360,13 @@ impl<'e> Operations<'e> {
         let signatures = found.definitions.signatures();
         let of_signature = |signature: &Signature| OfSignature {
             call: calls::call(signature.operation),
+            is_region: calls::call(signature.operation).is_some_and(Call::is_user),
+            is_collective: signature.has(flags::COLLECTIVE),
+            outcome: match signature.flags {
+                f if f & flags::FAILED != 0 => Outcome::Failed,
+                f if f & flags::UNSUCCESSFUL != 0 => Outcome::FoundNothing,
+                _ => Outcome::Done,
+            },
             class: TimeClass::of_call(signature.operation, signature.flags),
             group: events.group_number(signature.group),
             call_path: events.path_number(location, signature.call_path),
@@ -428,8 +444,7 @@ impl<'e> Operations<'e> {
                 }
             };
             let (send, receive) = (event.send(signature), event.receive(signature));
-            let is_collective = signature.has(flags::COLLECTIVE);
-            let root = match send.peer {
+            let root = || match send.peer {
                 PEER_ROOT => Some(rank),
                 root => u32::try_from(root).ok(),
             };
@@ -439,7 +454,7 @@ impl<'e> Operations<'e> {
                 ..end
             };
             let of = &by_signature[event.signature as usize];
-            let is_region = of.call.is_some_and(Call::is_user);
+            let (is_region, is_collective) = (of.is_region, of.is_collective);
             // The end record of a region with recorded calls tells the region's length.
             let lasted = event.value.filter(|_| is_region).unwrap_or(0);
             let enter = clock.ns(event.enter.saturating_sub(lasted));
@@ -481,22 +496,24 @@ impl<'e> Operations<'e> {
                     true => of_group(receive),
                     false => receive,
                 },
-                root: root.filter(|_| is_collective),
+                root: is_collective.then(root).flatten(),
                 group: of.group,
                 call_path: of.call_path,
                 calls: match is_region {
                     true => 0,
                     false => calls_of(event, signature),
                 },
-                outcome: match signature.flags {
-                    f if f & flags::FAILED != 0 => Outcome::Failed,
-                    f if f & flags::UNSUCCESSFUL != 0 => Outcome::FoundNothing,
-                    _ => Outcome::Done,
-                },
+                outcome: of.outcome,
                 look,
                 look_at,
-                beside: OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
-                off: event.inside.of_call(length_ns),
+                beside: match event.beside.is_work() {
+                    true => [0; OUTSIDE.len()],
+                    false => OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
+                },
+                off: match event.inside.is_work() {
+                    true => [0; OUTSIDE.len()],
+                    false => event.inside.of_call(length_ns),
+                },
                 region,
                 event,
                 signature,

@@ -29,6 +29,7 @@ impl Regions {
     }
 
     /// The region around the next call of the thread.
+    #[inline]
     pub fn around(&mut self, signature: &Signature, event: &Event) -> Option<InRegion> {
         let begun = || begun(signature, event);
         self.0.around(signature.operation, begun).flatten()

@@ -12,6 +12,7 @@ pub struct Nest<T>(pub Vec<T>);
 
 impl<T: Copy> Nest<T> {
     /// The innermost region around the next call. A call that begins a region is `begun`.
+    #[inline]
     pub fn around(&mut self, operation: u16, begun: impl FnOnce() -> T) -> Option<T> {
         match operation {
             // A thread of the runtime: it was in no region until then.
@@ -28,6 +29,7 @@ impl<T: Copy> Nest<T> {
 }
 
 /// Whether calls of an operation begin a region on their thread.
+#[inline]
 pub fn begins_region(operation: u16) -> bool {
     matches!(operation, number::omp_parallel | number::omp_idle)
 }
