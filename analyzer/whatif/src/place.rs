@@ -10,7 +10,7 @@ use laggard_engine::events::{CallPath, Events};
 use rustc_hash::FxHashSet;
 
 use crate::marks::Gap;
-use crate::reader::{Site, is_region};
+use crate::reader::Site;
 use crate::sampled::Sampled;
 
 /// Names that are proposed instead of an unknown one.
@@ -159,7 +159,7 @@ fn regions(events: &Events, name: &str) -> Vec<Intervals> {
             return intervals;
         }
         events.operations(location).read(|operation| {
-            if is_region(operation) && named.contains(operation.name()) {
+            if operation.is_region && named.contains(operation.name()) {
                 // Regions come in order of their ends, the outer ones after those inside.
                 let inner = intervals.iter().rev();
                 let inner = inner

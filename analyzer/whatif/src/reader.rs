@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use laggard_engine::events::{Events, GroupKind, NONE, OUTSIDE, Operation, Operations};
-use laggard_trace::calls::{Call as Row, GenericType, Shape};
+use laggard_trace::calls::{GenericType, Shape};
 use laggard_trace::flags;
 
 /// The call and its call path, by number.
@@ -74,7 +74,7 @@ pub struct Reader<'e> {
 }
 
 /// Calls that are read at once: to begin costs as much as two or three of them.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 32;
 
 impl<'e> Reader<'e> {
     pub fn new(events: &'e Events, location: usize) -> Reader<'e> {
@@ -101,7 +101,10 @@ impl<'e> Reader<'e> {
     /// Reads all calls that end before `end`, ns, and one more: several locations may do so beside each
     /// other.
     pub fn fill(&mut self, end: i64) {
-        if self.read[self.at..].last().is_none_or(|last| last.leave < end) {
+        if self.read[self.at..]
+            .last()
+            .is_none_or(|last| last.leave < end)
+        {
             self.read_on(|_, leave| leave < end);
         }
     }
@@ -117,7 +120,7 @@ impl<'e> Reader<'e> {
             first.get_or_insert(operation.number);
             let told = beside.iter_mut().zip(operation.beside);
             told.for_each(|(sum, part)| *sum += part);
-            if operation.has(flags::PART) || is_region(operation) {
+            if operation.has(flags::PART) || operation.is_region {
                 return ControlFlow::Continue(());
             }
             let signature = operation.signature.id;
@@ -152,11 +155,6 @@ impl<'e> Reader<'e> {
             }
         });
     }
-}
-
-/// Whether a record is a region of the program.
-pub fn is_region(operation: &Operation) -> bool {
-    operation.call.is_some_and(Row::is_user)
 }
 
 fn kind(events: &Events, operation: &Operation) -> Kind {

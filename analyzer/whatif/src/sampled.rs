@@ -7,7 +7,7 @@ use laggard_trace::flags;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::reader::{Site, is_region};
+use crate::reader::Site;
 
 /// Samples that tell of a single stretch: with fewer, chance would, and stretches between the same calls are
 /// taken together.
@@ -63,7 +63,7 @@ impl Sampled {
             }
             count += events.moments(location, operation).count();
             // As a replay reads calls: these are none of their own.
-            if operation.has(flags::PART) || is_region(operation) {
+            if operation.has(flags::PART) || operation.is_region {
                 return ControlFlow::Continue(());
             }
             let site = (operation.signature.operation, operation.call_path);

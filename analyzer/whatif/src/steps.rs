@@ -254,9 +254,7 @@ impl Sweep<'_> {
         }
         self.begins(lane);
         let ideal = on_ideal_network(call, rest);
-        for (now, &is_ideal) in lane.now.iter_mut().zip(&self.ideal) {
-            *now += if is_ideal { ideal } else { rest };
-        }
+        self.takes(&mut lane.now, (rest, ideal));
         if call.finds || !call.is_vain && (call.kind.completes || call.kind.receives) {
             lane.vain = 0;
         }
@@ -272,9 +270,7 @@ impl Sweep<'_> {
         }
         if call.is_vain {
             lane.vain += rest;
-            for (looked, &is_ideal) in lane.looked.iter_mut().zip(&self.ideal) {
-                *looked += if is_ideal { ideal } else { rest };
-            }
+            self.takes(&mut lane.looked, (rest, ideal));
         }
         if lane.is_measured {
             // A repeated call is left in between.
@@ -306,6 +302,17 @@ impl Sweep<'_> {
         self.publish(lane, call, |_| true);
         self.effects.left(call, &mut lane.ahead);
         (lane.before, lane.since, lane.has_entered) = (Some(*call), call.leave, false);
+    }
+
+    /// Adds `rest` to the times of columns, or what that is on an `ideal` network, ns.
+    #[inline]
+    fn takes(&self, times: &mut [i64], (rest, ideal): (i64, i64)) {
+        times.iter_mut().for_each(|time| *time += rest);
+        if ideal != rest {
+            let times = times.iter_mut().zip(&self.ideal);
+            let of_ideal = times.filter(|(_, is_ideal)| **is_ideal);
+            of_ideal.for_each(|(time, _)| *time += ideal - rest);
+        }
     }
 
     /// A location waits, by column, until the last of what its call needs is there.

@@ -197,6 +197,8 @@ pub struct Operation<'c> {
     /// Number of calls of the program: usually 1; more for repeated tests that found nothing; 0 for
     /// a part of the following call and for a region.
     pub calls: u32,
+    /// Whether it is a region of the program.
+    pub is_region: bool,
     /// Its outcome.
     pub outcome: Outcome,
     /// If it looks whether something has come: what counts as looking.
@@ -429,7 +431,12 @@ impl<'e> Operations<'e> {
         let (by_signature, looks) = (&self.by_signature, &mut self.looks);
         let (places, current, vain) = (&self.places, &mut self.row, &mut self.vain);
         let last_place = &mut self.place;
-        let definitions = &events.opened.locations[location].definitions;
+        let found = &events.opened.locations[location];
+        let definitions = &found.definitions;
+        let time = found
+            .chunks
+            .get(self.calls.chunk)
+            .map_or_else(|| clock.from(0), |chunk| clock.from(chunk.base));
         let skipped = &mut self.skipped;
         self.calls.read_chunk(|item| {
             let (number, event, signature) = match item {
@@ -457,8 +464,8 @@ impl<'e> Operations<'e> {
             let (is_region, is_collective) = (of.is_region, of.is_collective);
             // The end record of a region with recorded calls tells the region's length.
             let lasted = event.value.filter(|_| is_region).unwrap_or(0);
-            let enter = clock.ns(event.enter.saturating_sub(lasted));
-            let leave = clock.ns(event.leave).max(enter);
+            let enter = time(event.enter.saturating_sub(lasted));
+            let leave = time(event.leave).max(enter);
             let length_ns = |ticks| clock.length_ns(ticks) as i64;
             let region = regions.around(signature, event).map(|region| InRegion {
                 call_path: events.path_number(location, region.call_path),
@@ -503,6 +510,7 @@ impl<'e> Operations<'e> {
                     true => 0,
                     false => calls_of(event, signature),
                 },
+                is_region,
                 outcome: of.outcome,
                 look,
                 look_at,

@@ -533,7 +533,9 @@ impl<'a> Walker<'a> {
             let known = activities.known(columns.signature[at]);
             let is_plain = match known {
                 Some(call) => call.is_plain,
-                None => rows.get(columns.signature[at] as usize).is_some_and(is_plain),
+                None => rows
+                    .get(columns.signature[at] as usize)
+                    .is_some_and(is_plain),
             };
             (known, is_plain && columns.enter[at] <= until)
         };
@@ -543,7 +545,12 @@ impl<'a> Walker<'a> {
         }
         self.close(members);
         let open = self.open.as_ref().filter(|_| self.started.is_empty());
-        let Some(&Open { mut signature, mut leave, .. }) = open else {
+        let Some(&Open {
+            mut signature,
+            mut leave,
+            ..
+        }) = open
+        else {
             return at;
         };
         let end = columns.enter.len();

@@ -78,7 +78,9 @@ impl Walker<'_> {
         let times = &mut self.times;
         times.extend(self.spent.since(since).iter().rev());
         // In the order in which they ended, which is mostly that of the changes.
-        let (own, ended) = (&mut times[first..], |&(at, _): &(u32, i64)| (self.spent.ended(at), at));
+        let (own, ended) = (&mut times[first..], |&(at, _): &(u32, i64)| {
+            (self.spent.ended(at), at)
+        });
         if !own.is_sorted_by_key(ended) {
             own.sort_unstable_by_key(ended);
         }
