@@ -74,7 +74,7 @@ pub struct Reader<'e> {
 }
 
 /// Calls that are read at once: to begin costs as much as two or three of them.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 16;
 
 impl<'e> Reader<'e> {
     pub fn new(events: &'e Events, location: usize) -> Reader<'e> {

@@ -285,6 +285,8 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -331,8 +333,9 @@ mod tests {
                     }
                 }
                 for (sums, then) in &noted {
-                    let mut found = Vec::new();
-                    spent.since(sums, |activity, time| found.push((activity, time)));
+                    let mut found = spent.since(sums).to_vec();
+                    let changed = |&(activity, _): &(u32, i64)| Reverse(spent.of[activity as usize].changed);
+                    prop_assert!(found.is_sorted_by_key(changed), "the latest come first");
                     found.sort_unstable();
                     let more = (0..).zip(now.iter().zip(then)).map(|(at, (now, then))| (at, now - then));
                     let more: Vec<(u32, i64)> = more.filter(|(_, time)| *time > 0).collect();

@@ -33,7 +33,10 @@ pub fn place(location: &SourceLocation) -> String {
         _ => line(&caller.file, caller.line, &caller.function),
     });
     let own = line(&location.file, location.line, &location.function);
-    callers.chain([own]).collect::<Vec<_>>().join(" via ")
+    let mut places: Vec<String> = callers.chain([own]).collect();
+    // Nothing tells the calls of a function by itself apart if their lines are not known.
+    places.dedup();
+    places.join(" via ")
 }
 
 pub(super) fn line(file: &str, line: u32, function: &str) -> String {
@@ -346,6 +349,12 @@ mod tests {
             called(vec![inner, caller("main.c", 5, "main")]),
             format!("main.c:5 via comm.c:91 via {own}")
         );
+        let itself = place(&SourceLocation {
+            function: "visit".to_owned(),
+            callers: vec![caller("", 0, "visit")],
+            ..SourceLocation::default()
+        });
+        assert_eq!(itself, "visit");
     }
 
     #[test]
