@@ -26,13 +26,25 @@ pub fn numbers(mut marks: Marks) -> impl Iterator<Item = usize> {
 
 /// What was found about two successive calls of a location, by their signatures.
 #[derive(Default)]
-pub struct Pairs(FxHashMap<(u32, u32), Marks>);
+pub struct Pairs {
+    /// By the second signature: the first one, most times the same, and what was found.
+    last: Vec<Option<(u32, Marks)>>,
+    all: FxHashMap<(u32, u32), Marks>,
+}
 
 impl Pairs {
     /// Finds it, if it is new.
     #[inline]
     pub fn of(&mut self, pair: (u32, u32), find: impl FnOnce() -> Marks) -> Marks {
-        *self.0.entry(pair).or_insert_with(find)
+        let at = pair.1 as usize;
+        match self.last.get(at) {
+            Some(Some((first, marks))) if *first == pair.0 => return *marks,
+            Some(_) => {}
+            None => self.last.resize(at + 1, None),
+        }
+        let marks = *self.all.entry(pair).or_insert_with(find);
+        self.last[at] = Some((pair.0, marks));
+        marks
     }
 }
 

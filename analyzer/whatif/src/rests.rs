@@ -3,7 +3,6 @@
 use anyhow::Result;
 use laggard_engine::events::Events;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use crate::effects::Effects;
 use crate::graph::{Consumer, Graph};
@@ -11,8 +10,8 @@ use crate::lane::Lane;
 use crate::reader::Site;
 use crate::shares::{Rest, Rests};
 
-/// By call and its call path.
-type Sites = FxHashMap<Site, Rest>;
+/// By signature.
+type Sites = Vec<(Site, Rest)>;
 
 /// The sums over the run.
 ///
@@ -35,11 +34,13 @@ pub fn rests(events: &Events, graph: &mut Graph) -> Result<Rests> {
             until(end, lane, needed, rests)
         });
     }
-    let of_location = |(location, sites): (u32, Sites)| {
-        let sites = sites.into_iter();
-        sites.map(move |(site, rest)| ((location, site), rest))
-    };
-    Ok((0..).zip(rests).flat_map(of_location).collect())
+    let mut all = Rests::default();
+    for (location, sites) in (0..).zip(rests) {
+        for (site, rest) in sites {
+            all.entry((location, site)).or_default().add(&rest);
+        }
+    }
+    Ok(all)
 }
 
 /// Adds up the calls of a location that end before `end`, ns.
@@ -54,10 +55,15 @@ fn until(end: i64, lane: &mut Lane, needed: &mut Vec<Consumer>, rests: &mut Site
         let times = needed.iter().map(|of| of.time.min(call.leave));
         let begin = times.fold(call.enter, i64::max);
         let rest = call.leave - begin;
-        let sums = rests.entry(call.kind.site).or_default();
-        sums.all += rest;
-        for (sum, off) in sums.off.iter_mut().zip(call.off) {
-            *sum += off.clamp(0, rest.max(0));
+        let at = call.signature as usize;
+        if rests.len() <= at {
+            rests.resize_with(at + 1, Default::default);
         }
+        let (site, sums) = &mut rests[at];
+        *site = call.kind.site;
+        sums.add(&Rest {
+            all: rest,
+            off: call.off.map(|off| off.clamp(0, rest.max(0))),
+        });
     }
 }

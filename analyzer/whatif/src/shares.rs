@@ -520,6 +520,17 @@ pub struct Rest {
     pub off: [i64; OUTSIDE.len()],
 }
 
+impl Rest {
+    /// Adds others.
+    pub fn add(&mut self, other: &Rest) {
+        self.all += other.all;
+        self.off
+            .iter_mut()
+            .zip(other.off)
+            .for_each(|(sum, off)| *sum += off);
+    }
+}
+
 /// A part or a multiple of some time, ns.
 pub fn scaled(time: i64, factor: f64) -> i64 {
     (time as f64 * factor).round() as i64
