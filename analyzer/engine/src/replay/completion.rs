@@ -17,7 +17,8 @@ use crate::waits::log::{Ended, Subject};
 impl Rank<'_> {
     /// Completes everything that a Wait* or Test* completed.
     pub(crate) fn completions(&mut self, call: &CallAt, row: &Row, event: Option<&Event>) {
-        let call = call.waiting(row);
+        let mut call = *call;
+        call.wait(row);
         match self.ended {
             Some(_) => self.complete_one_by_one(&call, row.completes),
             None => self.complete_list(&call, row.completes),
@@ -91,8 +92,8 @@ impl Rank<'_> {
             &mut self.messages.receives,
         );
         for (at, &(delta, outcome)) in (from..).zip(entries) {
-            let number = posted.len().checked_sub(delta as usize);
-            let Some(posted) = number.and_then(|number| posted.get_mut(number)) else {
+            let number = posted.len().wrapping_sub(delta as usize);
+            let Some(posted) = posted.get_mut(number) else {
                 continue;
             };
             match *posted {

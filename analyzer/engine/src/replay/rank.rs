@@ -214,13 +214,13 @@ impl<'a> Rank<'a> {
         let first = calls.start;
         let times = columns.enter[calls.clone()].iter();
         let times = times.zip(&columns.signature[calls]);
-        for (at, (&time, &signature)) in (first..).zip(times) {
+        for (at, (time, &signature)) in (first..).zip(times) {
             let Some(row) = rows.get(signature as usize) else {
                 taking.undefined += 1;
                 continue;
             };
-            let end = End {
-                time,
+            let end = || End {
+                time: *time,
                 event: columns.number + at as u64,
                 signature,
                 thread: thread as u32,
@@ -229,7 +229,7 @@ impl<'a> Rank<'a> {
                 Step::Nothing => {}
                 Step::PostSend => {
                     let channel = row.send_channel;
-                    let n = sends.push(channel, end);
+                    let n = sends.push(channel, end());
                     let is_empty = row.is_empty;
                     posted.push(Posted::Send {
                         channel,
@@ -239,7 +239,7 @@ impl<'a> Rank<'a> {
                 }
                 Step::PostReceive if is_in_order => {
                     let channel = row.receive_channel;
-                    let n = receives.push(channel, end);
+                    let n = receives.push(channel, end());
                     posted.push(Posted::Receive { channel, n });
                 }
                 _ => return Some(at),
@@ -302,7 +302,7 @@ impl<'a> Rank<'a> {
                 let list = row.completes;
                 let questions = thread.listed(list);
                 let episode = self.looked(&mut call, &row);
-                let mut call = call.waiting(&row);
+                call.wait(&row);
                 self.messages.asker.begin(&mut call, questions);
                 self.messages.asker.looked(&call, episode);
                 self.complete_list(&call, list);
@@ -380,6 +380,7 @@ impl<'a> Rank<'a> {
 
     /// The looks in vain that this call ended. All of them are asked about: the filters judge calls
     /// one by one.
+    #[inline(always)]
     fn looked(&mut self, call: &mut CallAt, row: &Row) -> Option<Episode> {
         if !row.looks {
             return None;

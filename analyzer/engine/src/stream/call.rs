@@ -43,17 +43,12 @@ impl CallAt {
         }
     }
 
-    /// The call as one that completes requests: it has questions if it waits for them, or looked
-    /// for them before.
+    /// Makes it a call that completes requests: it has questions if it waits for them, or looked for
+    /// them before.
     #[inline(always)]
-    pub(crate) fn waiting(self, row: &Row) -> Self {
-        match row.blocks || self.polled {
-            true => self,
-            false => CallAt {
-                asks: false,
-                slot: NONE,
-                ..self
-            },
+    pub(crate) fn wait(&mut self, row: &Row) {
+        if !(row.blocks || self.polled) {
+            (self.asks, self.slot) = (false, NONE);
         }
     }
 
