@@ -143,16 +143,9 @@ impl<'a> Rank<'a> {
             let (rows, paths, lists) = (&thread.rows, &thread.paths, &thread.lists);
             let polling = &mut thread.polling;
             polling.extend(&thread.columns, rows, paths, lists, &thread.stream);
-            if self.recorded.is_bare {
-                continue;
+            if !self.recorded.is_bare {
+                thread.sum_up();
             }
-            thread.history.extend(&thread.columns, &thread.rows);
-            thread.following.extend(&thread.columns, &thread.rows);
-            thread.within.extend(&thread.columns, &thread.rows);
-            let signatures = thread.stream.location().definitions.signatures();
-            thread
-                .counted
-                .extend(&thread.columns, &thread.rows, signatures);
         }
         if let [thread] = self.recorded.threads.as_mut_slice() {
             let columns = std::mem::take(&mut thread.columns);

@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 use smallvec::SmallVec;
 
 use crate::basics::intern::PathKey;
-use crate::stream::columns::{Columns, LOOK_BACK, OffTimes};
+use crate::stream::columns::{Columns, Instance, LOOK_BACK, OffTimes};
 use crate::stream::looks::SPOTS;
 use crate::stream::rows::{Row, TimeClass};
 
@@ -40,7 +40,7 @@ pub struct Other {
     pub off: OffTimes,
 }
 
-/// Time inside operations since the start of the trace.
+/// Time inside operations since the start of the trace. In a damaged trace, it may be wrong.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inside {
     waiting: i64,
@@ -52,9 +52,9 @@ impl Inside {
     fn add(&mut self, class: TimeClass, time: i64) {
         match class {
             TimeClass::Setup => {}
-            TimeClass::Io => self.io = self.io.saturating_add(time),
+            TimeClass::Io => self.io = self.io.wrapping_add(time),
             TimeClass::Communication | TimeClass::Synchronization => {
-                self.waiting = self.waiting.saturating_add(time);
+                self.waiting = self.waiting.wrapping_add(time);
             }
         }
     }
@@ -64,26 +64,15 @@ impl Inside {
         let times = columns.enter[calls.clone()]
             .iter()
             .zip(&columns.leave[calls.clone()]);
-        // No duration is negative; unsigned sums are faster.
-        let (mut waiting, mut io) = (0u64, 0u64);
         for ((enter, leave), &signature) in times.zip(&columns.signature[calls]) {
-            let time = (leave - enter) as u64;
-            match class(rows, signature) {
-                TimeClass::Setup => {}
-                TimeClass::Io => io = io.saturating_add(time),
-                TimeClass::Communication | TimeClass::Synchronization => {
-                    waiting = waiting.saturating_add(time);
-                }
-            }
+            self.add(class(rows, signature), leave - enter);
         }
-        self.waiting = self.waiting.saturating_add_unsigned(waiting);
-        self.io = self.io.saturating_add_unsigned(io);
     }
 
     fn since(self, earlier: Inside) -> Inside {
         Inside {
-            waiting: self.waiting - earlier.waiting,
-            io: self.io - earlier.io,
+            waiting: self.waiting.wrapping_sub(earlier.waiting),
+            io: self.io.wrapping_sub(earlier.io),
         }
     }
 }
@@ -138,8 +127,8 @@ pub struct History {
 }
 
 impl History {
-    /// Takes the calls of a new slab.
-    pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
+    /// A new slab begins.
+    pub fn turn(&mut self, columns: &Columns) {
         for (level, stride) in self.levels.iter_mut().zip(STRIDES) {
             // Keeps the samples that a call in memory may need.
             while level.dropped + SAMPLES < columns.number / stride {
@@ -147,17 +136,15 @@ impl History {
                 level.dropped += 1;
             }
         }
-        let (mut at, end) = (columns.first, columns.enter.len());
-        while at < end {
-            let number = columns.number + at as u64;
-            let since_sample = number % STRIDES[0];
-            if since_sample == 0 {
-                self.sample(number, columns.enter[at]);
-            }
-            let next = end.min(at + (STRIDES[0] - since_sample) as usize);
-            self.sum.add_calls(columns, rows, at..next);
-            at = next;
+    }
+
+    /// Takes the next call.
+    #[inline(always)]
+    pub fn add(&mut self, call: &Instance, row: &Row) {
+        if call.number.is_multiple_of(STRIDES[0]) {
+            self.sample(call.number, call.enter);
         }
+        self.sum.add(row.class, call.leave - call.enter);
     }
 
     fn sample(&mut self, number: u64, enter: i64) {
@@ -476,9 +463,16 @@ mod tests {
         ]
     }
 
+    fn take(history: &mut History, columns: &Columns, rows: &[Row]) {
+        history.turn(columns);
+        for call in columns.slab() {
+            history.add(&call, &rows[call.signature as usize]);
+        }
+    }
+
     fn at(columns: &Columns, position: usize, since: i64) -> Activity {
         let mut history = History::default();
-        history.extend(columns, &rows());
+        take(&mut history, columns, &rows());
         let paths = vec![PathKey::default(); 5];
         before(columns, &rows(), &paths, &history, position, since)
     }
@@ -636,7 +630,7 @@ mod tests {
                 for &(enter, leave, signature) in slab {
                     columns.push(enter, leave, signature);
                 }
-                history.extend(&columns, &rows);
+                take(&mut history, &columns, &rows);
             }
             let position = columns.enter.len() - 1;
             let since = |since| before(&columns, &rows, &paths, &history, position, since);
@@ -660,12 +654,12 @@ mod tests {
         let mut slab = Columns::default();
         for n in 0..length {
             if n % 10_000 == 0 {
-                history.extend(&slab, &rows);
+                take(&mut history, &slab, &rows);
                 slab.turn();
             }
             slab.push(n * 10, n * 10 + 4, 1);
         }
-        history.extend(&slab, &rows);
+        take(&mut history, &slab, &rows);
         let position = slab.enter.len() - 1;
         let at = |since| before(&slab, &rows, &paths, &history, position, since);
         let sum = |activity: Activity| activity.computation + activity.waiting + activity.io;

@@ -29,6 +29,18 @@ pub struct Off {
     pub after: i64,
 }
 
+/// A call of a location.
+#[derive(Clone, Copy, Debug)]
+pub struct Instance {
+    /// Number in the location's whole trace.
+    pub number: u64,
+    /// Enter, ns.
+    pub enter: i64,
+    /// Leave, ns.
+    pub leave: i64,
+    pub signature: u32,
+}
+
 /// Calls of a location, column by column. Times are ns of the global clock.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
@@ -138,6 +150,21 @@ impl Columns {
         let off = part.off.iter();
         self.off
             .extend(off.map(|(at, times)| (before + at, *times)));
+    }
+
+    /// The calls of this slab.
+    #[inline(always)]
+    pub fn slab(&self) -> impl Iterator<Item = Instance> {
+        let times = self.enter[self.first..].iter();
+        let times = times.zip(&self.leave[self.first..]);
+        let calls = times.zip(&self.signature[self.first..]);
+        let calls = (self.number + self.first as u64..).zip(calls);
+        calls.map(|(number, ((enter, leave), signature))| Instance {
+            number,
+            enter: *enter,
+            leave: *leave,
+            signature: *signature,
+        })
     }
 
     /// Begin of the call at a position of this `thread`, and its leave.

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::basics::intern::PathKey;
 use crate::basics::room::make_room;
-use crate::stream::columns::Columns;
+use crate::stream::columns::Instance;
 use crate::stream::rows::{NeedKind, Row, TimeClass};
 
 /// Activity after the slow calls of one operation and call path. Times are ns.
@@ -176,18 +176,38 @@ pub fn paths(followers: &Followers) -> impl Iterator<Item = PathKey> {
 /// A slow call, and the activity after it so far.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    signature: u32,
+    /// Its position in [`Following::by_signature`].
+    sums: usize,
     duration: i64,
     /// Leave of the last call so far.
     leave: i64,
-    /// Computation directly after the slow call, once known.
-    first: Option<i64>,
+    /// Computation directly after the slow call, and the next call's signature, once known.
+    first: Option<(i64, u32)>,
     /// See [`Followed::ahead`].
     ahead: i64,
     /// See [`Followed::alike`].
     alike: i64,
     /// Whether the last call so far is a further receive.
     received: bool,
+}
+
+impl Open {
+    /// Takes the call after a slow one.
+    #[inline(always)]
+    fn go_on(&mut self, call: &Instance, row: &Row) {
+        let computed = (call.enter - self.leave).max(0);
+        self.ahead = self.ahead.saturating_add(computed);
+        match self.first {
+            None => self.first = Some((computed, call.signature)),
+            Some((first, _)) if self.received => {
+                self.alike = self.alike.saturating_add(computed.min(first));
+            }
+            Some(_) => {}
+        }
+        let is_received = row.has(flags::RECEIVES) && !row.has(flags::PEEKS);
+        self.received = (is_received && !row.has(flags::POSTS)) || row.completes != 0;
+        self.leave = call.leave;
+    }
 }
 
 /// A [`Need`] with a signature for the call.
@@ -209,52 +229,38 @@ pub struct Following {
 }
 
 /// Time of a location since the last call in which all ranks meet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct SinceMet {
-    /// End of that call, ns; `i64::MIN` = none yet.
-    met: i64,
-    /// Time inside calls since then, and between polls that found nothing, ns. A damaged trace may
-    /// make it wrong, but nothing worse.
-    inside: i64,
+    /// Whether there was one.
+    met: bool,
+    /// Time between calls since then, except between polls that found nothing, ns. A damaged trace
+    /// may make it wrong, but nothing worse.
+    computed: i64,
     /// End of the last call, ns.
     left: i64,
-    /// Whether that call was a poll that found nothing.
+    /// Whether the last call that was not one of all ranks was a poll that found nothing.
     looked: bool,
-}
-
-impl Default for SinceMet {
-    fn default() -> Self {
-        SinceMet {
-            met: i64::MIN,
-            inside: 0,
-            left: 0,
-            looked: false,
-        }
-    }
 }
 
 impl SinceMet {
     /// All meet again: returns the computation since, ns.
-    fn meet(&mut self, enter: i64, leave: i64) -> i64 {
-        let computed = match self.met {
-            i64::MIN => 0,
-            met => enter.saturating_sub(met).saturating_sub(self.inside).max(0),
-        };
-        (self.met, self.inside) = (leave, 0);
-        computed
+    fn meet(&mut self, call: &Instance) -> i64 {
+        let computed = self.computed.wrapping_add(call.enter - self.left);
+        (self.computed, self.left) = (0, call.leave);
+        match std::mem::replace(&mut self.met, true) {
+            true => computed.max(0),
+            false => 0,
+        }
     }
 
     /// Adds a call; `looks`: it is a poll that found nothing.
     #[inline(always)]
-    fn add(&mut self, enter: i64, leave: i64, looks: bool) {
+    fn add(&mut self, call: &Instance, looks: bool) {
         // Time between polls is no computation.
-        let begin = match looks | self.looked {
-            true => self.left,
-            false => enter,
-        };
-        let inside = leave.wrapping_sub(begin.max(self.met));
-        self.inside = self.inside.wrapping_add(inside);
-        (self.left, self.looked) = (leave, looks);
+        if !(looks | self.looked) {
+            self.computed = self.computed.wrapping_add(call.enter - self.left);
+        }
+        (self.left, self.looked) = (call.leave, looks);
     }
 }
 
@@ -272,57 +278,79 @@ struct BySignature {
     needs: SmallVec<[(LocalNeed, u64); 1]>,
 }
 
-impl Following {
-    /// Takes the calls of a new slab.
-    pub fn extend(&mut self, columns: &Columns, rows: &[Row]) {
-        let first = columns.first;
-        let mut last = self.open.take();
-        let mut met = self.met;
-        let times = columns.enter[first..].iter().zip(&columns.leave[first..]);
-        let calls = times.zip(&columns.signature[first..]);
-        self.computed.clear();
-        for (at, ((&enter, &leave), &signature)) in (first..).zip(calls) {
-            let Some(row) = rows.get(signature as usize) else {
-                continue;
-            };
-            if row.of_all {
-                let computed = met.meet(enter, leave);
-                self.computed
-                    .push_back((columns.number + at as u64, computed));
-                self.total = self.total.saturating_add(computed as u64);
-            } else {
-                met.add(enter, leave, row.has(flags::UNSUCCESSFUL));
-            }
-            // Calls that only manage handles, or ask for a size, count as computation.
-            if row.class == TimeClass::Setup {
-                continue;
-            }
-            let is_slow = leave - enter >= row.threshold && row.blocks && !row.has(flags::POSTS);
-            if let Some(open) = &mut last {
-                let need = match is_slow {
-                    true => Some(NeedKind::Wait),
-                    false => row.need,
-                };
-                self.go_on(open, (enter, leave, signature), row);
-                if let Some(need) = need {
-                    self.end(open, (need, signature));
-                    last = None;
-                }
-            }
-            if is_slow {
-                last = Some(Open {
-                    signature,
-                    duration: leave - enter,
-                    leave,
-                    first: None,
-                    ahead: 0,
-                    alike: 0,
-                    received: false,
-                });
+impl BySignature {
+    /// Adds a slow call, and what followed until this need.
+    fn add(&mut self, open: &Open, need: LocalNeed) {
+        let hidden = |computed: i64| computed.min(open.duration) as u64;
+        if let Some((computed, next)) = open.first {
+            self.calls += 1;
+            self.computed = self.computed.saturating_add(computed as u64);
+            self.overlap = self.overlap.saturating_add(hidden(computed));
+            match self.next.iter_mut().find(|(known, _)| *known == next) {
+                Some((_, count)) => *count += 1,
+                None => self.next.push((next, 1)),
             }
         }
-        self.met = met;
-        self.open = last;
+        self.ahead = self.ahead.saturating_add(hidden(open.ahead));
+        self.alike = self.alike.saturating_add(hidden(open.alike));
+        let duration = open.duration.max(0) as u64;
+        let need = match need {
+            (NeedKind::Nothing, _) => (NeedKind::Nothing, 0),
+            need => need,
+        };
+        match self.needs.iter_mut().find(|(known, _)| *known == need) {
+            Some((_, time)) => *time = time.saturating_add(duration),
+            None => self.needs.push((need, duration)),
+        }
+    }
+}
+
+impl Following {
+    /// A new slab begins.
+    pub fn turn(&mut self) {
+        self.computed.clear();
+    }
+
+    /// Takes the next call.
+    #[inline(always)]
+    pub fn add(&mut self, call: &Instance, row: &Row) {
+        if row.is_plain {
+            self.met.add(call, false);
+        } else if row.of_all {
+            let computed = self.met.meet(call);
+            self.computed.push_back((call.number, computed));
+            self.total = self.total.saturating_add(computed as u64);
+        } else {
+            self.met.add(call, row.has(flags::UNSUCCESSFUL));
+        }
+        // Calls that only manage handles, or ask for a size, count as computation.
+        if !row.is_plain && row.class == TimeClass::Setup {
+            return;
+        }
+        let duration = call.leave - call.enter;
+        let is_slow = duration >= row.threshold && row.blocks && !row.has(flags::POSTS);
+        if let Some(open) = &mut self.open {
+            let need = match is_slow {
+                true => Some(NeedKind::Wait),
+                false => row.need,
+            };
+            open.go_on(call, row);
+            if let Some(need) = need {
+                self.by_signature[open.sums].add(open, (need, call.signature));
+                self.open = None;
+            }
+        }
+        if is_slow {
+            self.open = Some(Open {
+                sums: self.sums(call.signature),
+                duration,
+                leave: call.leave,
+                first: None,
+                ahead: 0,
+                alike: 0,
+                received: false,
+            });
+        }
     }
 
     /// Computation between calls in which all ranks meet, ns.
@@ -341,13 +369,14 @@ impl Following {
         0
     }
 
+    /// Position of the sums of a signature.
     #[inline]
-    fn sums(&mut self, signature: u32) -> &mut BySignature {
+    fn sums(&mut self, signature: u32) -> usize {
         let at = match self.positions.get(signature as usize) {
             Some(&at) if at > 0 => at,
             _ => self.begin(signature),
         };
-        &mut self.by_signature[at as usize - 1]
+        at as usize - 1
     }
 
     /// Adds a signature: its position plus one.
@@ -366,54 +395,6 @@ impl Following {
         all.len() as u32
     }
 
-    /// Takes the call after a slow one: enter, leave and signature.
-    #[inline(always)]
-    fn go_on(&mut self, open: &mut Open, (enter, leave, signature): (i64, i64, u32), row: &Row) {
-        let computed = (enter - open.leave).max(0);
-        open.ahead = open.ahead.saturating_add(computed);
-        match open.first {
-            None => {
-                open.first = Some(computed);
-                self.next(open, computed, signature);
-            }
-            Some(first) if open.received => {
-                open.alike = open.alike.saturating_add(computed.min(first));
-            }
-            Some(_) => {}
-        }
-        let is_received = row.has(flags::RECEIVES) && !row.has(flags::PEEKS);
-        open.received = (is_received && !row.has(flags::POSTS)) || row.completes != 0;
-        open.leave = leave;
-    }
-
-    fn next(&mut self, open: &Open, computed: i64, next: u32) {
-        let sums = self.sums(open.signature);
-        sums.calls += 1;
-        sums.computed = sums.computed.saturating_add(computed as u64);
-        let hidden = computed.min(open.duration) as u64;
-        sums.overlap = sums.overlap.saturating_add(hidden);
-        match sums.next.iter_mut().find(|(known, _)| *known == next) {
-            Some((_, count)) => *count += 1,
-            None => sums.next.push((next, 1)),
-        }
-    }
-
-    fn end(&mut self, open: &Open, need: LocalNeed) {
-        let (duration, ahead, alike) = (open.duration, open.ahead, open.alike);
-        let sums = self.sums(open.signature);
-        sums.ahead = sums.ahead.saturating_add(ahead.min(duration) as u64);
-        sums.alike = sums.alike.saturating_add(alike.min(duration) as u64);
-        let duration = duration.max(0) as u64;
-        let need = match need {
-            (NeedKind::Nothing, _) => (NeedKind::Nothing, 0),
-            need => need,
-        };
-        match sums.needs.iter_mut().find(|(known, _)| *known == need) {
-            Some((_, time)) => *time = time.saturating_add(duration),
-            None => sums.needs.push((need, duration)),
-        }
-    }
-
     /// Moves everything of `rank` into `followers`; `name` gives a signature's call and call path.
     pub fn drain_into(
         mut self,
@@ -423,7 +404,7 @@ impl Following {
         name: impl Fn(u32) -> (u16, PathKey),
     ) {
         if let Some(open) = self.open.take() {
-            self.end(&open, (NeedKind::Nothing, 0));
+            self.by_signature[open.sums].add(&open, (NeedKind::Nothing, 0));
         }
         for sums in self.by_signature {
             let signature = sums.signature;
@@ -477,6 +458,7 @@ fn same_peers(one: &Signature, other: &Signature) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::columns::Columns;
     use laggard_trace::calls::number;
 
     const PATHS: [PathKey; 4] = [[0, 0], [1, 0], [2, 0], [3, 0]];
@@ -496,6 +478,13 @@ mod tests {
         ]
     }
 
+    fn take(following: &mut Following, columns: &Columns, rows: &[Row]) {
+        following.turn();
+        for call in columns.slab() {
+            following.add(&call, &rows[call.signature as usize]);
+        }
+    }
+
     fn followers(calls: &[(i64, i64, u32)], slab: usize) -> Followers {
         let mut following = Following::default();
         let mut columns = Columns::default();
@@ -504,7 +493,7 @@ mod tests {
             for &(enter, leave, signature) in slab {
                 columns.push(enter, leave, signature);
             }
-            following.extend(&columns, &rows());
+            take(&mut following, &columns, &rows());
         }
         let signatures: Vec<Signature> = (0..4).map(|_| Signature::default()).collect();
         let mut followers = Followers::default();
@@ -550,7 +539,7 @@ mod tests {
         for &(enter, leave, signature) in calls {
             columns.push(enter, leave, signature);
         }
-        following.extend(&columns, &real_rows());
+        take(&mut following, &columns, &real_rows());
         let signatures: Vec<Signature> = (0..10).map(|_| Signature::default()).collect();
         let mut followers = Followers::default();
         let name = |signature: u32| (signature as u16, [u64::from(signature), 0]);
@@ -613,7 +602,7 @@ mod tests {
                 for &(enter, leave, signature) in slab {
                     columns.push(enter, leave, signature);
                 }
-                following.extend(&columns, &real_rows());
+                take(&mut following, &columns, &real_rows());
                 let numbers = (columns.number + columns.first as u64..).take(slab.len());
                 let of_all = numbers.zip(slab).filter(|(_, call)| call.2 == BARRIER);
                 computed.extend(of_all.map(|(number, _)| following.computed_before(number)));

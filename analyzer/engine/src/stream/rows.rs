@@ -150,6 +150,9 @@ pub struct Row {
     /// Whether the call tests or waits for requests, but completes none, such as null requests. What its
     /// record alone completes is not known here.
     pub idles: bool,
+    /// Whether it is surely a call for communication or files that has not looked in vain, and in which neither
+    /// all ranks nor threads meet. Most calls are.
+    pub is_plain: bool,
     /// Whether the call takes any source's message, or any of its requests.
     pub any: bool,
     /// Channel of the send half, by the rank's number.
@@ -201,6 +204,7 @@ impl Row {
         blocks: true,
         looks: false,
         idles: false,
+        is_plain: false,
         any: false,
         send_channel: NONE,
         receive_channel: NONE,
@@ -344,8 +348,11 @@ impl Row {
         calls::call(self.operation).is_some_and(calls::Call::is_user)
     }
 
-    /// Chooses the step; the channels must be set.
+    /// Chooses the step; the channels and `of_all` must be set.
     pub fn choose_step(&mut self) {
+        self.is_plain = self.class != TimeClass::Setup
+            && self.among == Among::Nothing
+            && !(self.of_all || self.has(flags::UNSUCCESSFUL) || self.is_user() || self.is_mark());
         let roles =
             flags::POSTS | flags::SENDS | flags::RECEIVES | flags::COLLECTIVE | flags::PEEKS;
         const POST_SEND: u16 = flags::POSTS | flags::SENDS;

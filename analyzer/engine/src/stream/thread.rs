@@ -128,6 +128,23 @@ impl<'a> Thread<'a> {
         }
     }
 
+    /// Adds the calls of the slab to its sums.
+    pub(crate) fn sum_up(&mut self) {
+        let (columns, rows) = (&self.columns, &self.rows[..]);
+        let signatures = self.stream.location().definitions.signatures();
+        self.within.extend(columns, rows);
+        self.counted.extend(columns, rows, signatures);
+        self.history.turn(columns);
+        self.following.turn();
+        for call in columns.slab() {
+            let row = rows.get(call.signature as usize);
+            let row = row.unwrap_or(&Row::UNDEFINED);
+            self.history.add(&call, row);
+            self.following.add(&call, row);
+            self.counted.add(&call, row);
+        }
+    }
+
     /// Frees what only further calls, or questions about single ones, would need. Of traces without an
     /// end the last calls stay: they tell where it was cut off.
     pub(crate) fn free(&mut self) {

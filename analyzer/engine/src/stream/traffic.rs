@@ -1,12 +1,15 @@
 //! What a location moved, and with which part in it: counts and bytes, as the program asked for.
 
+use std::collections::VecDeque;
+
 use laggard_trace::calls::{self, GenericType, Shape};
 use laggard_trace::{Beside, Endpoint, PEER_NONE, Signature, flags};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::ends::NONE;
-use crate::stream::columns::Columns;
+use crate::basics::room;
+use crate::stream::columns::{Columns, Instance};
 use crate::stream::roles::Among;
 use crate::stream::rows::Row;
 
@@ -171,14 +174,14 @@ fn message(signature: &Signature, send: Endpoint, calls: u64) -> Option<(u32, (u
 /// The calls of a location by signature.
 #[derive(Debug, Default)]
 pub struct Counted {
-    /// Calls as their signature says.
-    plain: Vec<u64>,
-    /// Time from the leave of such a call to the next enter, ns.
-    computed: Vec<u64>,
+    /// By signature.
+    plain: Vec<Plain>,
     /// Time between calls before such a call in which threads meet, since they met last.
     met: Vec<Met>,
     /// That time so far.
     since_met: Met,
+    /// Ticks of the slab that were off and are not in that yet, with the number of the call after.
+    off: VecDeque<(u64, u64)>,
     /// Signature and leave of the last call.
     last: Option<(usize, i64)>,
     /// Calls whose records say more.
@@ -193,6 +196,14 @@ pub struct Counted {
     pub beside: Beside,
     /// By signature; empty if root causes are not searched.
     pub beyond: Vec<Beyond>,
+}
+
+/// Calls as their signature says.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plain {
+    calls: u64,
+    /// Time from their leaves to the next enters, ns.
+    computed: u64,
 }
 
 /// Time in calls, ns, and how many calls have some.
@@ -224,41 +235,13 @@ impl Met {
 }
 
 impl Counted {
-    /// Adds the calls of a slab.
+    /// Adds what the records of a new slab say of calls beyond their signatures. The calls must be
+    /// [added](Self::add) after it.
     pub fn extend(&mut self, columns: &Columns, rows: &[Row], signatures: &[Signature]) {
         let before = self.last.map_or(NONE, |(signature, _)| signature as u32);
-        self.plain.resize(signatures.len(), 0);
-        self.computed.resize(signatures.len(), 0);
-        let times = columns.enter[columns.first..].iter();
-        let times = times.zip(&columns.leave[columns.first..]);
-        let mut extended = columns.extended.iter().peekable();
-        let calls = columns.signature[columns.first..].iter().zip(times);
-        for (number, (&signature, (&enter, &leave))) in (columns.first..).zip(calls) {
-            while let Some((_, event)) = extended.next_if(|(at, _)| *at <= number) {
-                let off = event.beside.blocked.saturating_add(event.beside.preempted);
-                self.since_met.off = self.since_met.off.saturating_add(off);
-            }
-            let at = signature as usize;
-            let (Some(count), Some(row)) = (self.plain.get_mut(at), rows.get(at)) else {
-                continue;
-            };
-            *count += 1;
-            // An instance of a region is no call: the program goes on computing.
-            if row.is_mark() || enter == leave && row.is_user() {
-                continue;
-            }
-            if let Some((last, since)) = self.last.replace((at, leave)) {
-                let time = enter.saturating_sub(since).max(0) as u64;
-                self.computed[last] = self.computed[last].saturating_add(time);
-                self.since_met.time = self.since_met.time.saturating_add(time);
-                if row.among == Among::Meets {
-                    self.met.resize(signatures.len(), Met::default());
-                    self.met[at].add(self.since_met);
-                }
-                if let Among::Meets | Among::Forks | Among::Idles = row.among {
-                    self.since_met = Met::default();
-                }
-            }
+        self.plain.resize(signatures.len(), Plain::default());
+        for (_, off) in self.off.drain(..) {
+            self.since_met.off = self.since_met.off.saturating_add(off);
         }
         for (at, event) in &columns.extended {
             self.beside.add(&event.beside);
@@ -268,6 +251,11 @@ impl Counted {
                 kernel,
                 ..
             } = event.beside;
+            if blocked | preempted > 0 {
+                let call = columns.number + *at as u64;
+                self.off
+                    .push_back((call, blocked.saturating_add(preempted)));
+            }
             let off = [blocked, preempted, kernel];
             if !event.sampled.is_empty() || off != [0; 3] {
                 let is_call = |id: &&u32| rows.get(**id as usize).is_some_and(|row| !row.is_mark());
@@ -284,7 +272,8 @@ impl Counted {
             }
             let id = event.signature as usize;
             if let (Some(signature), Some(count)) = (signatures.get(id), self.plain.get_mut(id)) {
-                *count = count.saturating_sub(1);
+                // It will be added.
+                count.calls = count.calls.wrapping_sub(1);
                 let calls = event.repeated.map_or(1, |(calls, _)| calls.into());
                 let halves = (event.send(signature), event.receive(signature));
                 self.extended.add(signature, halves.0, halves.1, calls);
@@ -297,9 +286,47 @@ impl Counted {
         }
     }
 
+    /// Adds a call as its signature says. In a damaged trace, sums may be wrong.
+    #[inline(always)]
+    pub fn add(&mut self, call: &Instance, row: &Row) {
+        let at = call.signature as usize;
+        let Some(own) = self.plain.get_mut(at) else {
+            return;
+        };
+        own.calls = own.calls.wrapping_add(1);
+        // An instance of a region is no call: the program goes on computing.
+        if !row.is_plain && (row.is_mark() || call.enter == call.leave && row.is_user()) {
+            return;
+        }
+        if let Some((last, since)) = self.last.replace((at, call.leave)) {
+            let time = (call.enter - since).max(0) as u64;
+            let before = &mut self.plain[last];
+            before.computed = before.computed.wrapping_add(time);
+            self.since_met.time = self.since_met.time.wrapping_add(time);
+            if !row.is_plain {
+                self.meet(call.number, at, row.among);
+            }
+        }
+    }
+
+    /// Threads may meet in a call with this number and signature.
+    fn meet(&mut self, number: u64, signature: usize, among: Among) {
+        if !matches!(among, Among::Meets | Among::Forks | Among::Idles) {
+            return;
+        }
+        let mut met = std::mem::take(&mut self.since_met);
+        let before = self.off.partition_point(|(call, _)| *call <= number);
+        for (_, off) in self.off.drain(..before) {
+            met.off = met.off.saturating_add(off);
+        }
+        if among == Among::Meets {
+            room::at(&mut self.met, signature).add(met);
+        }
+    }
+
     /// Computation after calls, ns, by their signature.
     pub fn computed(&self) -> impl Iterator<Item = (u32, u64)> {
-        let all = (0..).zip(self.computed.iter().copied());
+        let all = (0..).zip(self.plain.iter().map(|plain| plain.computed));
         all.filter(|(_, time)| *time > 0)
     }
 
@@ -333,7 +360,8 @@ impl Counted {
 
     /// Computation after calls with this signature, ns.
     pub fn computed_after(&self, signature: u32) -> u64 {
-        self.computed.get(signature as usize).copied().unwrap_or(0)
+        let plain = self.plain.get(signature as usize);
+        plain.map_or(0, |plain| plain.computed)
     }
 
     /// Takes away time after calls with this signature that counts as looking, ns, in which others had the processor
@@ -343,23 +371,23 @@ impl Counted {
         for of in off_work.into_iter().chain([&mut self.beside.preempted]) {
             *of = of.saturating_sub(preempted);
         }
-        if let Some(computed) = self.computed.get_mut(signature as usize) {
-            *computed = computed.saturating_sub(time);
+        if let Some(plain) = self.plain.get_mut(signature as usize) {
+            plain.computed = plain.computed.saturating_sub(time);
         }
     }
 
     /// Messages and bytes sent, by the receiver's world rank; a rank may come several times.
     pub fn sent(&self, signatures: &[Signature]) -> impl Iterator<Item = (u32, (u64, u64))> {
         let plain = signatures.iter().zip(&self.plain);
-        let plain = plain.filter_map(|(s, &calls)| message(s, s.send, calls));
+        let plain = plain.filter_map(|(s, plain)| message(s, s.send, plain.calls));
         plain.chain(self.sent.iter().map(|(peer, sent)| (*peer, *sent)))
     }
 
     /// The sums of all.
     pub fn traffic(&self, signatures: &[Signature]) -> Traffic {
         let mut traffic = self.extended;
-        for (signature, &calls) in signatures.iter().zip(&self.plain) {
-            traffic.add(signature, signature.send, signature.receive, calls);
+        for (signature, plain) in signatures.iter().zip(&self.plain) {
+            traffic.add(signature, signature.send, signature.receive, plain.calls);
         }
         traffic
     }
