@@ -12,7 +12,9 @@ use smallvec::SmallVec;
 
 use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
-use crate::roots::sums::{Roots, Victim, WaitClass, Worst};
+use crate::basics::room;
+use crate::roots::activities::Kind;
+use crate::roots::sums::{Roots, Victim, Worst};
 use crate::roots::walk::Walked;
 use crate::wire::links::{
     Alike, Blame, Carried, Carrying, Kept, More, Named, Part, Source, Wait, Waiters,
@@ -101,8 +103,8 @@ struct Lane {
     /// By activity, victim, and whether they are direct, see [`key`]: costs, and who
     /// waits.
     sums: FxHashMap<u64, (u128, Waiters)>,
-    /// Waits for this location, by victim.
-    caused: Vec<WaitClass>,
+    /// Waits for this location while it waited itself, by victim, in [`UNIT`]s.
+    indirect: Vec<u128>,
     /// Its own waits that made others wait, by pattern, in [`UNIT`]s.
     propagating: Vec<u128>,
 }
@@ -145,70 +147,71 @@ impl Came {
 }
 
 /// One slab of the sweep.
-struct Slab {
-    blames: Vec<Blame>,
-    waits: Vec<Wait>,
-    more: Vec<More>,
-    alike: Vec<Alike>,
-    sources: Vec<Source>,
+struct Slab<'k> {
+    /// By lane.
+    left: Vec<Left<'k>>,
     /// By agent and number of what was told: waits that have not passed their costs on.
     remaining: Vec<Vec<u32>>,
     /// Costs of waits that are told together, while some are missing.
     folded: FxHashMap<(u32, u32), Vec<Cost>>,
-    /// By lane: the ends of what is left of these lists.
-    left: Vec<Left>,
     /// By agent.
     came: Vec<Came>,
     /// Waits whose costs other agents have not told.
     expected: u64,
 }
 
-/// What is left of a lane's lists, and where they begin.
+/// What is left of a lane's lists.
 #[derive(Clone, Copy, Default)]
-struct Left {
-    blames: (usize, usize),
-    waits: (usize, usize),
-    /// End of what it did longer.
-    more: usize,
-    /// End of what others waited alike.
-    alike: usize,
-    /// End of who told.
-    sources: usize,
+struct Left<'k> {
+    blames: &'k [Blame],
+    waits: &'k [Wait],
+    more: &'k [More],
+    alike: &'k [Alike],
+    sources: &'k [Source],
 }
 
-impl Left {
+impl Left<'_> {
     fn has_items(&self) -> bool {
-        self.blames.0 < self.blames.1 || self.waits.0 < self.waits.1
+        !self.blames.is_empty() || !self.waits.is_empty()
     }
 }
 
-impl Slab {
-    fn new(kept: Kept, lanes: usize) -> Slab {
-        let mut left = vec![Left::default(); lanes];
-        let (mut blame, mut wait) = (0, 0);
-        let (mut more, mut alike, mut sources) = (0, 0, 0);
-        for (lane, left) in (0..).zip(&mut left) {
-            (left.blames.0, left.waits.0) = (blame, wait);
-            while let Some(found) = kept.blames.get(blame).filter(|blame| blame.lane == lane) {
-                more += found.count as usize;
-                alike += found.alike as usize;
-                sources += found.sources as usize;
-                blame += 1;
+/// Takes the first ones off a list; fewer if there are not so many.
+fn take_first<'k, T>(list: &mut &'k [T], count: usize) -> &'k [T] {
+    let (first, rest) = list.split_at(count.min(list.len()));
+    *list = rest;
+    first
+}
+
+/// Takes the last ones off a list; fewer if there are not so many.
+fn take_last<'k, T>(list: &mut &'k [T], count: u32) -> &'k [T] {
+    let (rest, last) = list.split_at(list.len().saturating_sub(count as usize));
+    *list = rest;
+    last
+}
+
+impl<'k> Slab<'k> {
+    fn new(kept: &'k Kept, lanes: usize) -> Slab<'k> {
+        let (mut blames, mut waits) = (&kept.blames[..], &kept.waits[..]);
+        let (mut more, mut alike, mut sources) =
+            (&kept.more[..], &kept.alike[..], &kept.sources[..]);
+        let left = (0..lanes as u32).map(|lane| {
+            let own = blames.partition_point(|blame| blame.lane <= lane);
+            let own = take_first(&mut blames, own);
+            let count = |of: fn(&Blame) -> u32| own.iter().map(|blame| of(blame) as usize).sum();
+            let own_waits = waits.partition_point(|wait| wait.lane <= lane);
+            Left {
+                blames: own,
+                waits: take_first(&mut waits, own_waits),
+                more: take_first(&mut more, count(|blame| blame.count)),
+                alike: take_first(&mut alike, count(|blame| blame.alike)),
+                sources: take_first(&mut sources, count(|blame| blame.sources)),
             }
-            while kept.waits.get(wait).is_some_and(|wait| wait.lane == lane) {
-                wait += 1;
-            }
-            (left.blames.1, left.waits.1, left.more) = (blame, wait, more);
-            (left.alike, left.sources) = (alike, sources);
-        }
+        });
+        let left = left.collect();
         let mut remaining = vec![Vec::new(); kept.counts.len()];
         for wait in kept.waits.iter().filter(|wait| wait.agent != NONE) {
-            let of: &mut Vec<u32> = &mut remaining[wait.agent as usize];
-            let at = wait.index as usize;
-            if of.len() <= at {
-                of.resize(at + 1, 0);
-            }
-            of[at] += 1;
+            *room::at(&mut remaining[wait.agent as usize], wait.index as usize) += 1;
         }
         let came = kept.counts.iter().map(|&count| Came {
             places: vec![(NONE, 0); count as usize],
@@ -216,15 +219,10 @@ impl Slab {
             blocked: vec![NONE; count as usize],
         });
         Slab {
-            came: came.collect(),
-            blames: kept.blames,
-            waits: kept.waits,
-            more: kept.more,
-            alike: kept.alike,
-            sources: kept.sources,
+            left,
             remaining,
             folded: FxHashMap::default(),
-            left,
+            came: came.collect(),
             expected: kept.expected.iter().map(|&count| u64::from(count)).sum(),
         }
     }
@@ -288,7 +286,7 @@ impl<'j> Carrier<'j> {
     pub fn backward(&mut self, kept: Kept, names: &[(u32, u32)], may_circle: bool) {
         // All have ended the conversation about the slab before.
         self.job.reduce_max(&mut [0]);
-        let slab = &mut Slab::new(kept, names.len());
+        let slab = &mut Slab::new(&kept, names.len());
         let lanes = 0..slab.left.len();
         let mut ready: Vec<usize> = lanes.filter(|&lane| slab.left[lane].has_items()).collect();
         match may_circle {
@@ -299,7 +297,7 @@ impl<'j> Carrier<'j> {
     }
 
     /// Agents tell each other costs as they find them.
-    fn in_conversation(&mut self, slab: &mut Slab, ready: &mut Vec<usize>) {
+    fn in_conversation(&mut self, slab: &mut Slab<'_>, ready: &mut Vec<usize>) {
         let job = self.job;
         let mut out: Vec<Carrying> = (0..job.agents()).map(|_| Carrying::default()).collect();
         job.converse(&mut |came, letters| {
@@ -321,7 +319,7 @@ impl<'j> Carrier<'j> {
 
     /// The same in rounds, in which agents find out whether somebody has to go on without what is
     /// put on it.
-    fn in_rounds(&mut self, slab: &mut Slab, names: &[(u32, u32)], ready: &mut Vec<usize>) {
+    fn in_rounds(&mut self, slab: &mut Slab<'_>, names: &[(u32, u32)], ready: &mut Vec<usize>) {
         let agents = self.job.agents();
         loop {
             let mut out: Vec<Carrying> = (0..agents).map(|_| Carrying::default()).collect();
@@ -349,7 +347,13 @@ impl<'j> Carrier<'j> {
     }
 
     /// Takes the costs from another agent.
-    fn receive(&mut self, agent: usize, came: &Carrying, slab: &mut Slab, ready: &mut Vec<usize>) {
+    fn receive(
+        &mut self,
+        agent: usize,
+        came: &Carrying,
+        slab: &mut Slab<'_>,
+        ready: &mut Vec<usize>,
+    ) {
         for named in &came.victims {
             let victim = self.victims.number(Victim {
                 pattern: named.pattern,
@@ -359,8 +363,7 @@ impl<'j> Carrier<'j> {
         }
         let mut parts = &came.parts[..];
         for carried in &came.carried {
-            let own: &[Part];
-            (own, parts) = parts.split_at((carried.count as usize).min(parts.len()));
+            let own = take_first(&mut parts, carried.count as usize);
             let known = &self.known[agent];
             let costs = own.iter().filter_map(|part| {
                 Some(Cost {
@@ -377,7 +380,7 @@ impl<'j> Carrier<'j> {
     }
 
     /// Lets the blocked location with the highest rank go on.
-    fn give_way(&self, slab: &mut Slab, names: &[(u32, u32)], ready: &mut Vec<usize>) {
+    fn give_way(&self, slab: &mut Slab<'_>, names: &[(u32, u32)], ready: &mut Vec<usize>) {
         let blocked = slab.came.iter().flat_map(|came| &came.blocked);
         let blocked = blocked.filter(|&&lane| lane != NONE);
         let last = blocked.map(|&lane| (names[lane as usize], lane)).max();
@@ -387,10 +390,9 @@ impl<'j> Carrier<'j> {
         let Some((_, lane)) = last.filter(|(name, _)| key(*name) == highest[0]) else {
             return;
         };
-        let left = &slab.left[lane as usize];
-        if let Some(blame) = slab.blames[..left.blames.1].last() {
-            let sources = left.sources - blame.sources as usize..left.sources;
-            for source in &slab.sources[sources] {
+        let mut left = slab.left[lane as usize];
+        if let Some(blame) = left.blames.last() {
+            for source in take_last(&mut left.sources, blame.sources) {
                 let came = &mut slab.came[source.agent as usize];
                 if came.places[source.index as usize].0 == NONE {
                     ready.extend(came.take(source.index, &[]));
@@ -400,109 +402,63 @@ impl<'j> Carrier<'j> {
     }
 
     /// Goes back at one location until a cost is missing.
-    fn run(&mut self, at: usize, slab: &mut Slab, ready: &mut Vec<usize>, out: &mut [Carrying]) {
-        let me = self.job.agent();
+    fn run(
+        &mut self,
+        at: usize,
+        slab: &mut Slab<'_>,
+        ready: &mut Vec<usize>,
+        out: &mut [Carrying],
+    ) {
         let mut left = slab.left[at];
         loop {
-            let blame = slab.blames[left.blames.0..left.blames.1].last();
-            let wait = slab.waits[left.waits.0..left.waits.1].last();
-            let next = blame.map(|blame| blame.order);
-            let next = next.max(wait.map(|wait| wait.order));
-            let heir = self.lanes[at].heirs.last();
-            if heir.is_some_and(|heir| next.is_some_and(|next| next < heir.order)) {
+            let (blame, wait) = (left.blames.last(), left.waits.last());
+            let late = blame.map_or(0, |blame| blame.order + 1);
+            let waits = wait.map_or(0, |wait| wait.order + 1);
+            let next = late.max(waits);
+            if let Some(heir) = self.lanes[at].heirs.last()
+                && (1..=heir.order).contains(&next)
+            {
                 match self.take_over(at, slab) {
                     Some(missing) => self.lanes[missing].blocked.push(at as u32),
                     None => continue,
                 }
                 break;
             }
-            match (blame, wait) {
-                (None, None) => break,
-                (blame, Some(wait)) if blame.is_none_or(|blame| blame.order < wait.order) => {
-                    left.waits.1 -= 1;
-                    let costs = &mut self.costs;
-                    costs.clear();
-                    self.lanes[at].costs_of(wait, costs);
-                    if wait.agent == NONE {
-                        self.untraced += sum(costs);
-                        continue;
-                    }
-                    let told = (wait.agent, wait.index);
-                    let remaining = &mut slab.remaining[wait.agent as usize][wait.index as usize];
-                    *remaining -= 1;
-                    if *remaining > 0 {
-                        let folded = slab.folded.entry(told).or_default();
-                        costs.iter().for_each(|cost| merge(folded, cost));
-                        continue;
-                    }
-                    if !slab.folded.is_empty()
-                        && let Some(mut folded) = slab.folded.remove(&told)
-                    {
-                        costs.iter().for_each(|cost| merge(&mut folded, cost));
-                        *costs = folded;
-                    }
-                    if wait.agent as usize == me {
-                        ready.extend(slab.came[me].take(wait.index, costs));
-                        continue;
-                    }
-                    let to = &mut out[wait.agent as usize];
-                    to.carried.push(Carried {
-                        index: wait.index,
-                        count: costs.len() as u32,
-                    });
-                    let told = &mut self.told[wait.agent as usize];
-                    for cost in &self.costs {
-                        let next = told.len() as u32;
-                        let number = *told.entry(cost.victim).or_insert(next);
-                        if number == next {
-                            let victim = self.victims.values[cost.victim as usize];
-                            to.victims.push(Named {
-                                pattern: victim.pattern,
-                                operation: victim.call.0,
-                                path: victim.call.1,
-                            });
-                        }
-                        to.parts.push(Part {
-                            amount: cost.amount,
-                            who: cost.who,
-                            victim: number,
-                        });
-                    }
+            if let Some(wait) = wait.filter(|_| late < waits) {
+                take_last(&mut left.waits, 1);
+                self.pass_on(at, wait, slab, ready, out);
+            } else if let Some(blame) = blame {
+                let mut sources = left.sources;
+                let told = take_last(&mut sources, blame.sources);
+                let is_missing = |source: &&Source| {
+                    let came = &slab.came[source.agent as usize];
+                    came.places[source.index as usize].0 == NONE
+                };
+                if let Some(missing) = told.iter().find(is_missing) {
+                    let came = &mut slab.came[missing.agent as usize];
+                    came.blocked[missing.index as usize] = at as u32;
+                    break;
                 }
-                (Some(blame), _) => {
-                    let sources = left.sources - blame.sources as usize..left.sources;
-                    let sources = &slab.sources[sources];
-                    let is_missing = |source: &&Source| {
-                        let came = &slab.came[source.agent as usize];
-                        came.places[source.index as usize].0 == NONE
-                    };
-                    if let Some(missing) = sources.iter().find(is_missing) {
-                        let came = &mut slab.came[missing.agent as usize];
-                        came.blocked[missing.index as usize] = at as u32;
-                        break;
-                    }
-                    let costs = match sources {
-                        [source] => slab.came[source.agent as usize].use_up(source.index),
-                        _ => {
-                            self.costs.clear();
-                            for source in sources {
-                                let came = &mut slab.came[source.agent as usize];
-                                let own = came.use_up(source.index).iter();
-                                own.for_each(|cost| merge(&mut self.costs, cost));
-                            }
-                            &self.costs[..]
+                let costs = match told {
+                    [source] => slab.came[source.agent as usize].use_up(source.index),
+                    _ => {
+                        self.costs.clear();
+                        for source in told {
+                            let came = &mut slab.came[source.agent as usize];
+                            let own = came.use_up(source.index).iter();
+                            own.for_each(|cost| merge(&mut self.costs, cost));
                         }
-                    };
-                    let more = left.more - blame.count as usize..left.more;
-                    let alike = left.alike - blame.alike as usize..left.alike;
-                    (left.blames.1, left.more) = (left.blames.1 - 1, more.start);
-                    left.alike = alike.start;
-                    left.sources -= sources.len();
-                    let passes_on = !self.by_messages || self.is_message(blame.victim);
-                    let compared = (&slab.more[more], &slab.alike[alike]);
-                    self.lanes[at].charge((blame, passes_on), compared, costs);
-                }
-                (None, Some(_)) => unreachable!("taken above"),
+                        &self.costs[..]
+                    }
+                };
+                take_last(&mut left.blames, 1);
+                left.sources = sources;
+                let more = take_last(&mut left.more, blame.count);
+                let alike = take_last(&mut left.alike, blame.alike);
+                let passes_on = !self.by_messages || self.is_message(blame.victim);
+                self.lanes[at].charge((blame, passes_on), (more, alike), costs);
+            } else {
+                break;
             }
         }
         slab.left[at] = left;
@@ -512,9 +468,68 @@ impl<'j> Carrier<'j> {
         }
     }
 
+    /// Passes the costs on that later waits put on a wait of a location.
+    fn pass_on(
+        &mut self,
+        at: usize,
+        wait: &Wait,
+        slab: &mut Slab<'_>,
+        ready: &mut Vec<usize>,
+        out: &mut [Carrying],
+    ) {
+        let costs = &mut self.costs;
+        costs.clear();
+        self.lanes[at].costs_of(wait, costs);
+        if wait.agent == NONE {
+            self.untraced += sum(costs);
+            return;
+        }
+        let agent = wait.agent as usize;
+        let remaining = &mut slab.remaining[agent][wait.index as usize];
+        *remaining -= 1;
+        if *remaining > 0 {
+            let folded = slab.folded.entry((wait.agent, wait.index)).or_default();
+            costs.iter().for_each(|cost| merge(folded, cost));
+            return;
+        }
+        if !slab.folded.is_empty()
+            && let Some(mut folded) = slab.folded.remove(&(wait.agent, wait.index))
+        {
+            costs.iter().for_each(|cost| merge(&mut folded, cost));
+            *costs = folded;
+        }
+        if agent == self.job.agent() {
+            ready.extend(slab.came[agent].take(wait.index, costs));
+            return;
+        }
+        let to = &mut out[agent];
+        to.carried.push(Carried {
+            index: wait.index,
+            count: costs.len() as u32,
+        });
+        let told = &mut self.told[agent];
+        for cost in costs {
+            let next = told.len() as u32;
+            let number = *told.entry(cost.victim).or_insert(next);
+            if number == next {
+                let victim = self.victims.values[cost.victim as usize];
+                to.victims.push(Named {
+                    pattern: victim.pattern,
+                    operation: victim.call.0,
+                    path: victim.call.1,
+                });
+            }
+            to.parts.push(Part {
+                amount: cost.amount,
+                who: cost.who,
+                victim: number,
+            });
+        }
+    }
+
     /// Before a location goes back beyond the begin of its last heir, it takes over what that one's waiting costs.
     /// Returns which location has to go back first.
-    fn take_over(&mut self, at: usize, slab: &Slab) -> Option<usize> {
+    fn take_over(&mut self, at: usize, slab: &Slab<'_>) -> Option<usize> {
         let mut creator = at;
         // An heir may have heirs.
         let heir = loop {
@@ -566,9 +581,8 @@ impl<'j> Carrier<'j> {
         roots.untraced += self.untraced;
         for ((lane, own), walked) in self.lanes.into_iter().zip(names).zip(lanes) {
             let (activities, longer) = (&walked.activities, &walked.longer);
-            for (caused, victim) in lane.caused.iter().zip(&self.victims.values) {
-                let class = roots.classes.entry(victim.pattern).or_default();
-                class.add(caused);
+            for (amount, victim) in lane.indirect.iter().zip(&self.victims.values) {
+                roots.classes.entry(victim.pattern).or_default().indirect += amount;
             }
             for (pattern, &amount) in (0..).zip(&lane.propagating) {
                 if amount > 0 {
@@ -583,6 +597,14 @@ impl<'j> Carrier<'j> {
                 let name = owner.map_or(*own, |owner| names[owner]);
                 let activity = activities.list.values[activity as usize];
                 let victim = self.victims.values[victim as usize];
+                let class = roots.classes.entry(victim.pattern).or_default();
+                match is_direct {
+                    true => class.direct += amount,
+                    false => class.long += amount,
+                }
+                if is_direct && activity.kind != Kind::Latency {
+                    class.short += amount;
+                }
                 roots.add((name, activity), (victim, amount, who), is_direct);
             }
             charged.sort_unstable();
@@ -606,6 +628,9 @@ impl<'j> Carrier<'j> {
 impl Lane {
     /// Adds the costs that later waits put on a wait.
     fn costs_of(&mut self, wait: &Wait, costs: &mut Vec<Cost>) {
+        if self.charges.is_empty() {
+            return;
+        }
         if self.charges.iter().any(|charge| charge.since > wait.order) {
             self.charges.retain(|charge| charge.since <= wait.order);
         }
@@ -625,21 +650,10 @@ impl Lane {
             }
         }
         let most = most.min((UNIT as u128) << POINT);
-        let at = usize::from(wait.pattern);
         if most > 0 {
-            if self.propagating.len() <= at {
-                self.propagating.resize(at + 1, 0);
-            }
-            self.propagating[at] += (most * wait.share.max(0) as u128) >> POINT;
+            let amount = (most * wait.share.max(0) as u128) >> POINT;
+            *room::at(&mut self.propagating, wait.pattern.into()) += amount;
         }
-    }
-
-    fn caused(&mut self, victim: u32) -> &mut WaitClass {
-        let at = victim as usize;
-        if self.caused.len() <= at {
-            self.caused.resize(at + 1, WaitClass::default());
-        }
-        &mut self.caused[at]
     }
 
     /// Charges the late location with a wait and with the costs put on it. Its own waits may have
@@ -661,54 +675,45 @@ impl Lane {
         };
         let over = (blame.share - most).max(0).saturating_mul(UNIT);
         if over > 0 {
-            self.caused(blame.victim).direct += over as u128;
             let over = Cost {
                 amount: over,
                 ..own
             };
             self.add(blame.latency, over, true);
         }
-        let costs = costs.iter().map(|cost| (*cost, false));
-        for (cost, is_direct) in std::iter::once((own, true)).chain(costs) {
-            if cost.amount <= 0 {
-                continue;
-            }
-            let of_longer = match all {
-                ..=0 => cost.amount,
-                _ => scale(cost.amount, more, all),
-            };
-            let caused = self.caused(cost.victim);
-            let (longer_sum, waits_sum) = match is_direct {
-                true => (&mut caused.short, Some(&mut caused.indirect)),
-                false => (&mut caused.long, None),
-            };
-            *longer_sum += of_longer as u128;
-            if let Some(indirect) = waits_sum {
-                *indirect += (cost.amount - of_longer) as u128;
-                caused.direct += of_longer as u128;
-            }
+        let mut charge = |cost: Cost, is_direct: bool| {
             if all <= 0 {
                 self.add(blame.latency, cost, is_direct);
-                continue;
+                return;
             }
-            // What remains of the division goes to the last one.
-            let mut left = of_longer;
-            for (more_left, longer) in (0..longer.len()).rev().zip(longer) {
-                let amount = match more_left {
-                    0 => left,
-                    _ => scale(of_longer, longer.time, more),
-                };
-                left -= amount;
-                self.add(longer.activity, Cost { amount, ..cost }, is_direct);
+            let of_longer = scale(cost.amount, more, all);
+            if let Some((last, others)) = longer.split_last() {
+                // What remains of the division goes to the last one.
+                let mut left = of_longer;
+                for longer in others {
+                    let amount = scale(of_longer, longer.time, more);
+                    left -= amount;
+                    self.add(longer.activity, Cost { amount, ..cost }, is_direct);
+                }
+                let amount = left;
+                self.add(last.activity, Cost { amount, ..cost }, is_direct);
             }
             if blame.waited > 0 {
                 let rate = ((cost.amount as u128) << POINT) / all as u128;
-                let most = match is_direct && passes_on {
-                    true => rate / u128::from(blame.waits.max(1)),
-                    false => 0,
-                };
+                let mut most = 0;
+                if is_direct {
+                    *room::at(&mut self.indirect, cost.victim as usize) +=
+                        (cost.amount - of_longer) as u128;
+                    most = rate / u128::from(blame.waits.max(1)) * u128::from(passes_on);
+                }
                 self.put(blame.since, cost, (rate, most), alike);
             }
+        };
+        if own.amount > 0 {
+            charge(own, true);
+        }
+        for cost in costs.iter().filter(|cost| cost.amount > 0) {
+            charge(*cost, false);
         }
     }
 
