@@ -2,7 +2,7 @@
 
 use laggard_trace::calls::Shape;
 
-use crate::roots::load::Load;
+use crate::roots::load::{Load, Sent};
 use crate::roots::map::WaitMap;
 use crate::roots::path::{self, Jumps};
 use crate::stream::thread::Thread;
@@ -13,6 +13,7 @@ pub(super) struct Idle<'s> {
     /// By number of the location.
     threads: Vec<&'s Thread<'s>>,
     pub(super) load: Load,
+    pub(super) sent: Sent,
     pub(super) map: WaitMap,
     pub(super) jumps: Jumps,
     /// Threads that are started later, latest first: when, ns, their locations, and rank and number of the
@@ -27,6 +28,7 @@ impl<'s> Idle<'s> {
         Idle {
             threads: Vec::new(),
             map: WaitMap::new(ranks, load.width().saturating_mul(2)),
+            sent: load.sent(),
             load,
             jumps: Jumps::default(),
             started: Vec::new(),
@@ -63,11 +65,12 @@ impl<'s> Idle<'s> {
             // Each by itself: a call's links may be in several slabs. Nobody counts as busy in the
             // shutdown.
             for link in links {
+                let began = began(link);
                 let row = rows.get(link.signature as usize);
                 if row.is_none_or(|row| row.shape != Shape::Finalize) {
-                    self.load.add(began(link), link.time, -1);
+                    self.load.add(began, link.time, -1);
                 }
-                self.wait(link);
+                self.map.add(link.rank, began, link.time);
             }
         }
         // A thread goes on from the first one of its rank.

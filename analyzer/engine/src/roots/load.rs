@@ -6,6 +6,10 @@
 //! is counted.
 
 use laggard_comm::Job;
+use laggard_trace::Location;
+
+use crate::stream::columns::Columns;
+use crate::stream::traffic::moved;
 
 /// Bins of the run in a report, and fine ones in each.
 const BINS: usize = 200;
@@ -17,19 +21,28 @@ pub struct Load {
     width: i64,
     /// Fine bins in each bin.
     fine: i64,
-    /// Of all locations, not waiting, in bins that they are busy in for a part of; ns.
+    /// By bin: how much longer locations are busy in it than at its begin; ns.
     parts: Vec<i64>,
-    /// Locations that are busy in all of the bins from one on, less those before; ns in each bin.
+    /// Locations that are busy at its begin, less those at the begin of the bin before; ns in a bin.
     steps: Vec<i64>,
-    /// Where the last time went.
-    last: Bin,
+    /// Of the last time: where it began, and where it ended.
+    last: [Bin; 2],
 }
 
 /// Bytes sent by bin.
-#[derive(Clone)]
+#[derive(Default)]
 pub struct Sent {
     width: i64,
     pub bytes: Vec<u64>,
+}
+
+/// What a location sends.
+#[derive(Clone)]
+pub struct Sending {
+    /// By signature: bytes that a call moves.
+    moved: Vec<u64>,
+    /// Where the last bytes went.
+    at: Bin,
 }
 
 impl Load {
@@ -42,28 +55,25 @@ impl Load {
             fine,
             parts: vec![0; bins],
             steps: vec![0; bins + 1],
-            last: Bin::default(),
+            last: [Bin::default(); 2],
         }
     }
 
-    /// From `from` to `until`, `count` more locations are busy.
+    /// From `from` to `until`, ns, `count` more locations are busy.
     pub fn add(&mut self, from: i64, until: i64, count: i64) {
-        let bins = self.parts.len();
-        let first = self.last.of(self.width, bins, from);
-        let last = self.last.of(self.width, bins, until);
-        let mut add = |at: usize, from: i64, until: i64| {
-            let time = count.saturating_mul(until.saturating_sub(from).max(0));
-            self.parts[at] = self.parts[at].saturating_add(time);
-        };
-        let begin = |at: usize| at as i64 * self.width;
-        if first == last {
-            return add(first, from, until);
+        if from < until {
+            self.change(0, from, count);
+            self.change(1, until, -count);
         }
-        add(first, from, begin(first + 1));
-        add(last, begin(last), until);
-        let whole = count.saturating_mul(self.width);
-        self.steps[first + 1] = self.steps[first + 1].saturating_add(whole);
-        self.steps[last] = self.steps[last].saturating_sub(whole);
+    }
+
+    /// From a moment on, `count` more locations are busy. `which` is the kind of the moment. Only sums are in range.
+    #[inline]
+    fn change(&mut self, which: usize, time: i64, count: i64) {
+        let bin = self.last[which].of(self.width, self.parts.len(), time);
+        let left = ((bin as i64 + 1) * self.width).wrapping_sub(time);
+        self.parts[bin] = self.parts[bin].wrapping_add(count.wrapping_mul(left));
+        self.steps[bin + 1] = self.steps[bin + 1].wrapping_add(count.wrapping_mul(self.width));
     }
 
     /// Adds up the busy time of all agents, and gives the weights of the time from `start` to `end`,
@@ -76,8 +86,8 @@ impl Load {
     ) -> (Weights, Vec<i64>) {
         let mut whole = 0i64;
         let own = self.parts.iter().zip(&self.steps).map(|(part, step)| {
-            whole = whole.saturating_add(*step);
-            whole.saturating_add(*part) as u64
+            whole = whole.wrapping_add(*step);
+            whole.wrapping_add(*part) as u64
         });
         let mut busy: Vec<u64> = own.collect();
         job.reduce_sum(&mut busy);
@@ -87,23 +97,25 @@ impl Load {
             width: self.width,
             span: (start, end),
             locations,
-            square: i128::from(locations) * i128::from(locations),
             parts: Vec::with_capacity(busy.len()),
         };
+        let square = i128::from(locations) * i128::from(locations);
         let mut sum = 0;
         for (at, &busy) in (0..).zip(&busy) {
             let (begin, length) = weights.bounds(at, self.parts.len());
-            let busy = busy.min(locations.saturating_mul(length));
-            let rate = i128::from(locations - 1) * i128::from(busy);
-            let rate = (rate << FRACTION) / i128::from(length.max(1));
+            let most = locations.saturating_mul(length);
+            let busy = busy.min(most);
+            let less = i128::from(locations - 1) * i128::from(busy);
+            let less = (less << FRACTION) / i128::from(length.max(1));
             let part = Part {
                 begin,
                 length,
                 busy,
-                rate,
+                most,
+                rate: less - (square << FRACTION),
                 sum,
             };
-            sum += weights.of(&part, length);
+            sum += part.weight(length);
             weights.parts.push(part);
         }
         let bins = busy.chunks(self.fine as usize);
@@ -128,11 +140,51 @@ impl Load {
     }
 }
 
+impl Sending {
+    /// Before the first call of a location.
+    pub fn new(location: &Location) -> Sending {
+        let signatures = location.definitions.signatures().iter();
+        let moved = signatures.map(|signature| moved(signature, signature.send, signature.receive));
+        Sending {
+            moved: moved.collect(),
+            at: Bin::default(),
+        }
+    }
+
+    /// Adds the bytes that the calls of a slab move.
+    pub fn add(&mut self, columns: &Columns, location: &Location, sent: &mut Sent) {
+        let of_signature = |id: u32| self.moved.get(id as usize).copied().unwrap_or(0);
+        let enters = &columns.enter[..];
+        let (mut first, mut at) = (columns.first, self.at);
+        while first < enters.len() {
+            let bin = at.of(sent.width, BINS, enters[first]);
+            let count = enters[first..].partition_point(|&enter| enter < at.end());
+            let end = first + count.max(1);
+            let own = columns.signature[first..end].iter();
+            let bytes = own.fold(0, |sum: u64, &id| sum.saturating_add(of_signature(id)));
+            sent.add(bin, bytes);
+            first = end;
+        }
+        // The records of these say something else than their signature.
+        for (place, event) in &columns.extended {
+            let signature = location
+                .definitions
+                .signatures()
+                .get(event.signature as usize);
+            let Some(signature) = signature else { continue };
+            let bin = at.of(sent.width, BINS, enters[*place]);
+            sent.bytes[bin] = sent.bytes[bin].saturating_sub(of_signature(event.signature));
+            sent.add(
+                bin,
+                moved(signature, event.send(signature), event.receive(signature)),
+            );
+        }
+        self.at = at;
+    }
+}
+
 impl Sent {
-    /// Adds bytes at times that mostly come in order; `at` is where the last ones went.
-    #[inline]
-    pub fn add(&mut self, at: &mut Bin, time: i64, bytes: u64) {
-        let bin = at.of(self.width, BINS, time);
+    fn add(&mut self, bin: usize, bytes: u64) {
         self.bytes[bin] = self.bytes[bin].saturating_add(bytes);
     }
 
@@ -190,8 +242,6 @@ pub struct Weights {
     /// Begin and end of what is weighed, ns.
     span: (i64, i64),
     locations: i64,
-    /// Its square.
-    square: i128,
     /// The fine bins.
     parts: Vec<Part>,
 }
@@ -201,9 +251,10 @@ struct Part {
     /// ns
     begin: i64,
     length: i64,
-    /// Busy time of all locations, ns.
+    /// Busy time of all locations, and the most that it could be, ns.
     busy: i64,
-    /// By how much a ns weighs less because of that, in fractions.
+    most: i64,
+    /// What a ns weighs, negative and in fractions.
     rate: i128,
     /// The weight of all time before it.
     sum: i128,
@@ -222,19 +273,12 @@ impl Weights {
         (begin, end.saturating_sub(begin).max(0))
     }
 
-    /// The weight of so much time in a bin: `n time - (n - 1) / n * busy`, times `n`.
-    #[inline]
-    fn of(&self, part: &Part, time: i64) -> i128 {
-        let time = i128::from(time);
-        self.square * time - ((part.rate * time) >> FRACTION)
-    }
-
     /// Weight of all time before a moment; `at` is the bin of the moment looked up before. However
     /// time is parted, the weights of its parts add up to that of all of it.
     #[inline]
     pub fn until(&self, at: &mut Bin, time: i64) -> i128 {
         let part = &self.parts[at.of(self.width, self.parts.len(), time)];
-        part.sum + self.of(part, (time - part.begin).clamp(0, part.length))
+        part.sum + part.weight((time - part.begin).clamp(0, part.length))
     }
 
     /// A weight in ns.
@@ -248,17 +292,24 @@ impl Weights {
     pub fn error(&self, at: Bin, (from, until): (i64, i64)) -> i128 {
         let of = |part: &Part| {
             let own = until.min(part.begin + part.length) - from.max(part.begin);
-            let own = own.clamp(0, part.length);
-            let rest = part.length - own;
-            let most = part.busy.min(self.locations.saturating_mul(own));
-            let least = part.busy - self.locations.saturating_mul(rest);
-            i128::from(self.locations - 1) * i128::from((most - least.max(0)).max(0))
+            let own = self.locations.saturating_mul(own.clamp(0, part.length));
+            let most = part.busy.min(own);
+            let least = (part.busy - (part.most - own)).max(0);
+            i128::from(self.locations - 1) * i128::from((most - least).max(0))
         };
         let last = of(&self.parts[at.number]);
         match from >= at.begin {
             true => last,
             false => of(&self.parts[bin(self.width, self.parts.len(), from)]) + last,
         }
+    }
+}
+
+impl Part {
+    /// The weight of so much time in it: `n time - (n - 1) / n * busy`, times `n`.
+    #[inline]
+    fn weight(&self, time: i64) -> i128 {
+        -((self.rate * i128::from(time)) >> FRACTION)
     }
 }
 

@@ -52,7 +52,7 @@ use crate::roots::carry::Carrier;
 use crate::roots::functions::Functions;
 use crate::roots::idle::Idle;
 use crate::roots::impact::CriticalPath;
-use crate::roots::load::{Load, Sent, Weights};
+use crate::roots::load::{Load, Weights};
 use crate::roots::members::Members;
 use crate::roots::path::{Path, Span};
 use crate::roots::sums::{Loaded, Roots};
@@ -131,6 +131,7 @@ impl Search<'_> {
         } = sweep;
         let Idle {
             mut load,
+            mut sent,
             map,
             mut jumps,
             ..
@@ -148,16 +149,11 @@ impl Search<'_> {
         let (weights, busy) = load.weights(self.job, span, locations);
         let (clocks, folds) = (self.clocks, self.folds);
         let mut carrier = Carrier::new(self.job, victims, !folds, (&mut walked, &names));
-        let (_, (lanes, mut sent)) = beside(
+        let (_, lanes) = beside(
             || carry(&mut carrier, (kept, &mut spill), &names, circles),
             || {
                 let slabs = ends.zip(stretches.into_iter().rev());
-                sum_up(
-                    (walked, clocks),
-                    folds,
-                    (slabs, &mut passed),
-                    (&load, &weights),
-                )
+                sum_up((walked, clocks), folds, (slabs, &mut passed), &weights)
             },
         );
         let failed = spill.error.take().or(passed.error.take()).or(jumps.error());
@@ -260,29 +256,22 @@ fn sum_up<'w>(
     (walked, clocks): (Vec<Walked<'w>>, &[ClockMap]),
     folds: bool,
     (slabs, spill): (impl Iterator<Item = (i64, Piece)>, &mut Spill),
-    (load, weights): (&Load, &Weights),
-) -> (Vec<Along<'w>>, Sent) {
+    weights: &Weights,
+) -> Vec<Along<'w>> {
     let lanes = walked.into_par_iter().zip(clocks);
     let mut lanes: Vec<Along> = lanes
         .map(|(walked, clock)| Along::new(walked, clock.clone(), folds))
         .collect();
-    let mut sent = load.sent();
     for (until, piece) in slabs {
         for stretch in Passing::unpack(&spill.take(piece)).stretches.iter().rev() {
             lanes[stretch.lane as usize].push(stretch);
         }
-        let lanes = lanes.par_iter_mut();
-        let read = lanes.fold(
-            || load.sent(),
-            |mut sent, lane| {
-                lane.read(until, weights, &mut sent);
-                sent
-            },
-        );
-        sent = sent.merge(read.reduce(|| load.sent(), Sent::merge));
+        lanes
+            .par_iter_mut()
+            .for_each(|lane| lane.read(until, weights));
     }
     lanes.iter_mut().for_each(|lane| lane.finish(weights));
-    (lanes, sent)
+    lanes
 }
 
 /// Does both at the same time, if there are several threads. Agents talk to each other in the first

@@ -10,6 +10,7 @@ use crate::clock::ClockMap;
 use crate::replay::rank::Rank;
 use crate::roots::activities::{Activity, Shared};
 use crate::roots::idle::Idle;
+use crate::roots::load::Sent;
 use crate::roots::members::Members;
 use crate::roots::sides::Spoken;
 use crate::roots::sums::Victim;
@@ -150,9 +151,17 @@ impl<'s> Sweep<'s> {
         if !self.search.folds {
             self.keep_comparable(&mut links);
         }
-        self.walkers
-            .par_iter_mut()
-            .for_each(|walker| walker.read(until));
+        let load = &self.idle.load;
+        let walkers = self.walkers.par_iter_mut();
+        let sent = walkers.fold(
+            || load.sent(),
+            |mut sent, walker| {
+                walker.read(until, &mut sent);
+                sent
+            },
+        );
+        let sent = sent.reduce(|| load.sent(), Sent::merge);
+        self.idle.sent = std::mem::take(&mut self.idle.sent).merge(sent);
         let ranks = self.walkers.chunk_by_mut(|a, b| a.name.0 == b.name.0);
         let ranks = ranks.zip(&mut self.teams);
         let ranks: Vec<_> = ranks.filter(|(threads, _)| threads.len() > 1).collect();

@@ -21,6 +21,7 @@ use crate::clock::ClockMap;
 use crate::roots::activities::{Activities, INSIDE, OfCall, Told, is_call, is_plain};
 use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
+use crate::roots::load::{Sending, Sent};
 use crate::roots::members::Members;
 use crate::roots::spent::{Spent, Sums};
 use crate::roots::sums::{Longer, Worst, WorstWaits};
@@ -184,6 +185,7 @@ pub struct Walker<'a> {
     pub thread: &'a Thread<'a>,
     stream: Stream<'a>,
     columns: Columns,
+    sending: Sending,
     pub activities: Activities,
     spent: Spent,
     synced: Synced,
@@ -281,6 +283,7 @@ impl<'a> Walker<'a> {
             thread,
             stream: Stream::new(thread.stream.location(), clock),
             columns: Columns::without_look_back(),
+            sending: Sending::new(thread.stream.location()),
             activities,
             spent: Spent::default(),
             synced: Synced::default(),
@@ -328,9 +331,11 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Reads the calls entered before `until`.
-    pub fn read(&mut self, until: i64) {
+    /// Reads the calls entered before `until`, ns, and adds the bytes that they move.
+    pub fn read(&mut self, until: i64, sent: &mut Sent) {
         self.stream.fill(until, false, &mut self.columns);
+        let location = self.stream.location();
+        self.sending.add(&self.columns, location, sent);
     }
 
     /// Leave of the call with this number, ns; `i64::MAX` if it is not at hand.

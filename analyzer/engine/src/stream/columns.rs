@@ -300,6 +300,16 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Passes over what is entered before a moment, ns, except the chunk with the last call before it.
+    pub fn pass(&mut self, moment: i64) {
+        let location = self.location;
+        while let [chunk, _, later, ..] = &location.chunks[self.chunk..]
+            && self.clock.ns(later.base) <= moment
+        {
+            self.leave_chunk(chunk);
+        }
+    }
+
     fn leave_chunk(&mut self, chunk: &Chunk) {
         self.location.release(chunk);
         self.chunk += 1;
