@@ -63,8 +63,7 @@ impl Jumps {
 /// Where the path leaves the waiting calls of a location. `links` are by enter and time.
 pub fn jumps(lane: u32, links: &[Link], jumps: &mut Vec<Jump>) {
     for call in links.chunk_by(|a, b| a.enter == b.enter) {
-        let known = call.iter().filter(|link| link.late_rank != NONE);
-        let last = known.max_by_key(|link| link.time);
+        let last = call.iter().rfind(|link| link.late_rank != NONE);
         let last = last.filter(|link| link.time > link.since());
         jumps.extend(last.map(|link| Jump {
             lane,
