@@ -150,6 +150,8 @@ impl Came {
 struct Slab<'k> {
     /// By lane.
     left: Vec<Left<'k>>,
+    /// Lanes that can go on.
+    ready: Vec<usize>,
     /// By agent and number of what was told: waits that have not passed their costs on.
     remaining: Vec<Vec<u32>>,
     /// Costs of waits that are told together, while some are missing.
@@ -176,18 +178,10 @@ impl Left<'_> {
     }
 }
 
-/// Takes the first ones off a list; fewer if there are not so many.
-fn take_first<'k, T>(list: &mut &'k [T], count: usize) -> &'k [T] {
-    let (first, rest) = list.split_at(count.min(list.len()));
-    *list = rest;
-    first
-}
-
 /// Takes the last ones off a list; fewer if there are not so many.
 fn take_last<'k, T>(list: &mut &'k [T], count: u32) -> &'k [T] {
-    let (rest, last) = list.split_at(list.len().saturating_sub(count as usize));
-    *list = rest;
-    last
+    let begin = list.len().saturating_sub(count as usize);
+    list.split_off(begin..).unwrap_or_default()
 }
 
 impl<'k> Slab<'k> {
@@ -197,18 +191,23 @@ impl<'k> Slab<'k> {
             (&kept.more[..], &kept.alike[..], &kept.sources[..]);
         let left = (0..lanes as u32).map(|lane| {
             let own = blames.partition_point(|blame| blame.lane <= lane);
-            let own = take_first(&mut blames, own);
+            let own = blames.split_off(..own).unwrap_or_default();
             let count = |of: fn(&Blame) -> u32| own.iter().map(|blame| of(blame) as usize).sum();
             let own_waits = waits.partition_point(|wait| wait.lane <= lane);
             Left {
                 blames: own,
-                waits: take_first(&mut waits, own_waits),
-                more: take_first(&mut more, count(|blame| blame.count)),
-                alike: take_first(&mut alike, count(|blame| blame.alike)),
-                sources: take_first(&mut sources, count(|blame| blame.sources)),
+                waits: waits.split_off(..own_waits).unwrap_or_default(),
+                more: more.split_off(..count(|own| own.count)).unwrap_or_default(),
+                alike: alike
+                    .split_off(..count(|own| own.alike))
+                    .unwrap_or_default(),
+                sources: sources
+                    .split_off(..count(|own| own.sources))
+                    .unwrap_or_default(),
             }
         });
-        let left = left.collect();
+        let left: Vec<Left<'k>> = left.collect();
+        let ready = (0..lanes).filter(|&lane| left[lane].has_items());
         let mut remaining = vec![Vec::new(); kept.counts.len()];
         for wait in kept.waits.iter().filter(|wait| wait.agent != NONE) {
             *room::at(&mut remaining[wait.agent as usize], wait.index as usize) += 1;
@@ -219,6 +218,7 @@ impl<'k> Slab<'k> {
             blocked: vec![NONE; count as usize],
         });
         Slab {
+            ready: ready.collect(),
             left,
             remaining,
             folded: FxHashMap::default(),
@@ -287,25 +287,23 @@ impl<'j> Carrier<'j> {
         // All have ended the conversation about the slab before.
         self.job.reduce_max(&mut [0]);
         let slab = &mut Slab::new(&kept, names.len());
-        let lanes = 0..slab.left.len();
-        let mut ready: Vec<usize> = lanes.filter(|&lane| slab.left[lane].has_items()).collect();
         match may_circle {
-            true => self.in_rounds(slab, names, &mut ready),
-            false => self.in_conversation(slab, &mut ready),
+            true => self.in_rounds(slab, names),
+            false => self.in_conversation(slab),
         }
         self.untraced += slab.came.iter().map(Came::left).sum::<u128>();
     }
 
     /// Agents tell each other costs as they find them.
-    fn in_conversation(&mut self, slab: &mut Slab<'_>, ready: &mut Vec<usize>) {
+    fn in_conversation(&mut self, slab: &mut Slab<'_>) {
         let job = self.job;
         let mut out: Vec<Carrying> = (0..job.agents()).map(|_| Carrying::default()).collect();
         job.converse(&mut |came, letters| {
             if let Some((agent, bytes)) = came {
-                self.receive(agent, &Carrying::unpack(&bytes), slab, ready);
+                self.receive(agent, &Carrying::unpack(&bytes), slab);
             }
-            while let Some(lane) = ready.pop() {
-                self.run(lane, slab, ready, &mut out);
+            while let Some(lane) = slab.ready.pop() {
+                self.run(lane, slab, &mut out);
             }
             for (agent, parcel) in out.iter_mut().enumerate() {
                 if !parcel.carried.is_empty() {
@@ -319,20 +317,20 @@ impl<'j> Carrier<'j> {
 
     /// The same in rounds, in which agents find out whether somebody has to go on without what is
     /// put on it.
-    fn in_rounds(&mut self, slab: &mut Slab<'_>, names: &[(u32, u32)], ready: &mut Vec<usize>) {
+    fn in_rounds(&mut self, slab: &mut Slab<'_>, names: &[(u32, u32)]) {
         let agents = self.job.agents();
         loop {
             let mut out: Vec<Carrying> = (0..agents).map(|_| Carrying::default()).collect();
-            let has_moved = !ready.is_empty();
-            while let Some(lane) = ready.pop() {
-                self.run(lane, slab, ready, &mut out);
+            let has_moved = !slab.ready.is_empty();
+            while let Some(lane) = slab.ready.pop() {
+                self.run(lane, slab, &mut out);
             }
             let blocked = slab.left.iter().filter(|left| left.has_items()).count();
             let mut sums = [u64::from(has_moved), blocked as u64];
             if agents > 1 {
                 self.job.reduce_sum(&mut sums);
                 for (agent, parcel) in exchange(self.job, &mut out).iter().enumerate() {
-                    self.receive(agent, parcel, slab, ready);
+                    self.receive(agent, parcel, slab);
                 }
             }
             let [moved, blocked] = sums;
@@ -341,19 +339,13 @@ impl<'j> Carrier<'j> {
             }
             if moved == 0 || agents == 1 {
                 // Clocks contradict causality: one of them goes on without what is put on it.
-                self.give_way(slab, names, ready);
+                self.give_way(slab, names);
             }
         }
     }
 
     /// Takes the costs from another agent.
-    fn receive(
-        &mut self,
-        agent: usize,
-        came: &Carrying,
-        slab: &mut Slab<'_>,
-        ready: &mut Vec<usize>,
-    ) {
+    fn receive(&mut self, agent: usize, came: &Carrying, slab: &mut Slab<'_>) {
         for named in &came.victims {
             let victim = self.victims.number(Victim {
                 pattern: named.pattern,
@@ -363,7 +355,8 @@ impl<'j> Carrier<'j> {
         }
         let mut parts = &came.parts[..];
         for carried in &came.carried {
-            let own = take_first(&mut parts, carried.count as usize);
+            let own = (carried.count as usize).min(parts.len());
+            let own = parts.split_off(..own).unwrap_or_default();
             let known = &self.known[agent];
             let costs = own.iter().filter_map(|part| {
                 Some(Cost {
@@ -375,12 +368,13 @@ impl<'j> Carrier<'j> {
             self.costs.clear();
             self.costs.extend(costs);
             slab.expected = slab.expected.saturating_sub(1);
-            ready.extend(slab.came[agent].take(carried.index, &self.costs));
+            slab.ready
+                .extend(slab.came[agent].take(carried.index, &self.costs));
         }
     }
 
     /// Lets the blocked location with the highest rank go on.
-    fn give_way(&self, slab: &mut Slab<'_>, names: &[(u32, u32)], ready: &mut Vec<usize>) {
+    fn give_way(&self, slab: &mut Slab<'_>, names: &[(u32, u32)]) {
         let blocked = slab.came.iter().flat_map(|came| &came.blocked);
         let blocked = blocked.filter(|&&lane| lane != NONE);
         let last = blocked.map(|&lane| (names[lane as usize], lane)).max();
@@ -395,27 +389,23 @@ impl<'j> Carrier<'j> {
             for source in take_last(&mut left.sources, blame.sources) {
                 let came = &mut slab.came[source.agent as usize];
                 if came.places[source.index as usize].0 == NONE {
-                    ready.extend(came.take(source.index, &[]));
+                    slab.ready.extend(came.take(source.index, &[]));
                 }
             }
         }
     }
 
     /// Goes back at one location until a cost is missing.
-    fn run(
-        &mut self,
-        at: usize,
-        slab: &mut Slab<'_>,
-        ready: &mut Vec<usize>,
-        out: &mut [Carrying],
-    ) {
+    fn run(&mut self, at: usize, slab: &mut Slab<'_>, out: &mut [Carrying]) {
         let mut left = slab.left[at];
+        let has_heirs = !self.lanes[at].heirs.is_empty();
         loop {
             let (blame, wait) = (left.blames.last(), left.waits.last());
             let late = blame.map_or(0, |blame| blame.order + 1);
             let waits = wait.map_or(0, |wait| wait.order + 1);
             let next = late.max(waits);
-            if let Some(heir) = self.lanes[at].heirs.last()
+            if has_heirs
+                && let Some(heir) = self.lanes[at].heirs.last()
                 && (1..=heir.order).contains(&next)
             {
                 match self.take_over(at, slab) {
@@ -426,7 +416,7 @@ impl<'j> Carrier<'j> {
             }
             if let Some(wait) = wait.filter(|_| late < waits) {
                 take_last(&mut left.waits, 1);
-                self.pass_on(at, wait, slab, ready, out);
+                self.pass_on(at, wait, slab, out);
             } else if let Some(blame) = blame {
                 let mut sources = left.sources;
                 let told = take_last(&mut sources, blame.sources);
@@ -464,19 +454,13 @@ impl<'j> Carrier<'j> {
         slab.left[at] = left;
         if !left.has_items() {
             let blocked = std::mem::take(&mut self.lanes[at].blocked);
-            ready.extend(blocked.into_iter().map(|lane| lane as usize));
+            slab.ready
+                .extend(blocked.into_iter().map(|lane| lane as usize));
         }
     }
 
     /// Passes the costs on that later waits put on a wait of a location.
-    fn pass_on(
-        &mut self,
-        at: usize,
-        wait: &Wait,
-        slab: &mut Slab<'_>,
-        ready: &mut Vec<usize>,
-        out: &mut [Carrying],
-    ) {
+    fn pass_on(&mut self, at: usize, wait: &Wait, slab: &mut Slab<'_>, out: &mut [Carrying]) {
         let costs = &mut self.costs;
         costs.clear();
         self.lanes[at].costs_of(wait, costs);
@@ -499,7 +483,7 @@ impl<'j> Carrier<'j> {
             *costs = folded;
         }
         if agent == self.job.agent() {
-            ready.extend(slab.came[agent].take(wait.index, costs));
+            slab.ready.extend(slab.came[agent].take(wait.index, costs));
             return;
         }
         let to = &mut out[agent];

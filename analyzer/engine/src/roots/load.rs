@@ -61,19 +61,17 @@ impl Load {
 
     /// From `from` to `until`, ns, `count` more locations are busy.
     pub fn add(&mut self, from: i64, until: i64, count: i64) {
-        if from < until {
-            self.change(0, from, count);
-            self.change(1, until, -count);
+        let moments = [(from, count), (until, -count)];
+        // Only sums of both are in range.
+        for (last, (time, count)) in self.last.iter_mut().zip(moments) {
+            if from < until {
+                let bin = last.of(self.width, self.parts.len(), time);
+                let left = ((bin as i64 + 1) * self.width).wrapping_sub(time);
+                self.parts[bin] = self.parts[bin].wrapping_add(count.wrapping_mul(left));
+                let whole = count.wrapping_mul(self.width);
+                self.steps[bin + 1] = self.steps[bin + 1].wrapping_add(whole);
+            }
         }
-    }
-
-    /// From a moment on, `count` more locations are busy. `which` is the kind of the moment. Only sums are in range.
-    #[inline]
-    fn change(&mut self, which: usize, time: i64, count: i64) {
-        let bin = self.last[which].of(self.width, self.parts.len(), time);
-        let left = ((bin as i64 + 1) * self.width).wrapping_sub(time);
-        self.parts[bin] = self.parts[bin].wrapping_add(count.wrapping_mul(left));
-        self.steps[bin + 1] = self.steps[bin + 1].wrapping_add(count.wrapping_mul(self.width));
     }
 
     /// Adds up the busy time of all agents, and gives the weights of the time from `start` to `end`,
@@ -154,6 +152,7 @@ impl Sending {
     /// Adds the bytes that the calls of a slab move.
     pub fn add(&mut self, columns: &Columns, location: &Location, sent: &mut Sent) {
         let of_signature = |id: u32| self.moved.get(id as usize).copied().unwrap_or(0);
+        let signatures = location.definitions.signatures();
         let enters = &columns.enter[..];
         let (mut first, mut at) = (columns.first, self.at);
         while first < enters.len() {
@@ -162,32 +161,23 @@ impl Sending {
             let end = first + count.max(1);
             let own = columns.signature[first..end].iter();
             let bytes = own.fold(0, |sum: u64, &id| sum.saturating_add(of_signature(id)));
-            sent.add(bin, bytes);
+            sent.bytes[bin] = sent.bytes[bin].saturating_add(bytes);
             first = end;
         }
         // The records of these say something else than their signature.
         for (place, event) in &columns.extended {
-            let signature = location
-                .definitions
-                .signatures()
-                .get(event.signature as usize);
+            let signature = signatures.get(event.signature as usize);
             let Some(signature) = signature else { continue };
-            let bin = at.of(sent.width, BINS, enters[*place]);
-            sent.bytes[bin] = sent.bytes[bin].saturating_sub(of_signature(event.signature));
-            sent.add(
-                bin,
-                moved(signature, event.send(signature), event.receive(signature)),
-            );
+            let own = moved(signature, event.send(signature), event.receive(signature));
+            let bin = &mut sent.bytes[at.of(sent.width, BINS, enters[*place])];
+            *bin = bin.saturating_sub(of_signature(event.signature));
+            *bin = bin.saturating_add(own);
         }
         self.at = at;
     }
 }
 
 impl Sent {
-    fn add(&mut self, bin: usize, bytes: u64) {
-        self.bytes[bin] = self.bytes[bin].saturating_add(bytes);
-    }
-
     /// The sum of both.
     pub fn merge(mut self, other: Sent) -> Sent {
         for (sum, bytes) in self.bytes.iter_mut().zip(other.bytes) {
