@@ -177,15 +177,20 @@ impl<'a> Agent<'a> {
         self.ask_and_name(until, last);
     }
 
-    /// The first half of a round: decodes and counts its calls.
+    /// The first half of a round: decodes and counts its calls. The waits of the round before are put away
+    /// meanwhile.
     pub fn read(&mut self, until: i64, last: bool) {
         let alone = self.ranks.len() < rayon::current_num_threads();
-        self.ranks.par_iter_mut().for_each(|rank| {
-            rank.pass_one(until, alone);
-            if last {
-                rank.finish();
-            }
-        });
+        let (ranks, links) = (&mut self.ranks, &mut self.links);
+        let read = || {
+            ranks.par_iter_mut().for_each(|rank| {
+                rank.pass_one(until, alone);
+                if last {
+                    rank.finish();
+                }
+            });
+        };
+        rayon::join(|| links.iter_mut().for_each(Links::put_over_away), read);
     }
 
     /// The second half of a round: questions, answers and names for the calls entered before

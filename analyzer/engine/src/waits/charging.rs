@@ -178,8 +178,8 @@ impl Charged {
         let least = self.least.get(waiting.signature as usize);
         // The calls of a loop that looks are short, whatever it waits for.
         let is_slow = |&least: &i64| waiting.leave - waiting.since >= least;
-        let looks = loss.pattern.is_polled() || loss.pattern == PatternId::LookedInVain;
-        if looks || least.is_none_or(is_slow) {
+        let looks = || loss.pattern.is_polled() || loss.pattern == PatternId::LookedInVain;
+        if least.is_none_or(is_slow) || looks() {
             self.findings.take(&wait);
         }
         if let Some(trail) = &mut self.trail {

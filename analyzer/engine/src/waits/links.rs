@@ -17,8 +17,8 @@ pub struct Links {
     slabs: Vec<Slab>,
     /// Slabs with links in memory.
     open: Vec<usize>,
-    /// The slab of the last link, and its begin and end, ns.
-    last: (usize, i64, i64),
+    /// Earlier slabs are over: few links follow.
+    over: usize,
     /// Memory of lists that were put away.
     spare: Vec<Vec<Link>>,
     spill: Spill,
@@ -37,7 +37,7 @@ impl Links {
             borders: borders.to_vec(),
             slabs: (0..=borders.len()).map(|_| Slab::default()).collect(),
             open: Vec::new(),
-            last: (0, 0, 0),
+            over: 0,
             spare: Vec::new(),
             spill: Spill::default(),
         }
@@ -48,40 +48,39 @@ impl Links {
         &self.borders
     }
 
-    /// Adds links.
-    pub fn extend(&mut self, links: impl Iterator<Item = Link>) {
-        for link in links {
-            let (_, begin, end) = self.last;
-            if link.time < begin || link.time >= end {
-                self.last = self.find(link.time);
-            }
-            let at = self.last.0;
-            let links = &mut self.slabs[at].links;
-            if links.is_empty() {
+    /// Adds links: successive ones are mostly of one slab.
+    pub fn extend(&mut self, mut links: &[Link]) {
+        while let [first, others @ ..] = links {
+            let at = self.borders.partition_point(|&border| border <= first.time);
+            let begin = at.checked_sub(1).map_or(i64::MIN, |at| self.borders[at]);
+            let last = self.borders.get(at).map_or(i64::MAX, |end| end - 1);
+            let of_slab = &mut self.slabs[at].links;
+            if of_slab.is_empty() {
                 self.open.push(at);
-                *links = self.spare.pop().unwrap_or_default();
+                *of_slab = self.spare.pop().unwrap_or_default();
             }
-            links.push(link);
-            if links.len() == MOST {
+            let room = others.iter().take(MOST - 1 - of_slab.len());
+            let own = room.take_while(|link| (begin..=last).contains(&link.time));
+            let (own, rest) = links.split_at(1 + own.count());
+            of_slab.extend_from_slice(own);
+            links = rest;
+            if of_slab.len() == MOST {
                 self.open.retain(|&open| open != at);
                 self.put(at);
             }
         }
     }
 
-    fn find(&self, time: i64) -> (usize, i64, i64) {
-        let at = self.borders.partition_point(|&border| border <= time);
-        let begin = at.checked_sub(1).map_or(i64::MIN, |at| self.borders[at]);
-        let end = self.borders.get(at).copied().unwrap_or(i64::MAX);
-        (at, begin, end)
+    /// The calls entered before `until`, ns, are named.
+    pub fn end_round(&mut self, until: i64) {
+        self.over = self.borders.partition_point(|&border| border < until);
     }
 
-    /// Puts the links of earlier slabs away.
-    pub fn end_round(&mut self, until: i64) {
-        let last = self.borders.partition_point(|&border| border < until);
-        let past = self.open.extract_if(.., |at| *at < last);
-        let past: Vec<usize> = past.collect();
-        past.into_iter().for_each(|at| self.put(at));
+    /// Puts the links of slabs that are over away.
+    pub fn put_over_away(&mut self) {
+        let over = self.open.extract_if(.., |at| *at < self.over);
+        let over: Vec<usize> = over.collect();
+        over.into_iter().for_each(|at| self.put(at));
     }
 
     fn put(&mut self, slab: usize) {
@@ -180,12 +179,13 @@ mod tests {
         };
         let added: Vec<Link> = (0..3 * MOST as i64).map(link).collect();
         let mut links = Links::new(&[150, 190]);
-        links.extend(added.iter().copied());
+        links.extend(&added);
         assert!(links.slabs.iter().all(|slab| slab.links.len() < MOST));
         assert!(links.slabs[0].pieces.len() >= 2);
         links.end_round(160);
+        links.put_over_away();
         assert!(links.slabs[0].links.is_empty() && links.open.len() == 2);
-        links.extend([link(0)].into_iter());
+        links.extend(&[link(0)]);
         let slabs = [(i64::MIN, 150), (150, 190), (190, i64::MAX)];
         for (slab, (begin, end)) in slabs.into_iter().enumerate() {
             let own = added.iter().chain(&added[..1]);

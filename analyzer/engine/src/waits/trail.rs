@@ -1,8 +1,9 @@
 //! The wait states of a thread, for the search for root causes: who waited for whom, and when.
 
 use crate::basics::ends::NONE;
-use crate::waits::charging::{Sink, WaitState, Whom};
+use crate::waits::charging::{Loss, Sink, WaitState, Whom};
 use crate::wire::links::Link;
+use crate::wire::parcels::Detail;
 
 /// Every wait for another party, one link for each of them.
 #[derive(Debug, Default)]
@@ -39,7 +40,7 @@ impl Sink for Trail {
             ..Link::default()
         };
         let (first, mut left) = (self.0.len(), loss.severity);
-        for (share, late) in shares(&loss.whom, loss.severity) {
+        for (share, late) in shares(loss) {
             let share = share.clamp(0, left);
             // A party that was late before or after the call is due to clocks.
             let is_within = (waiting.since..=waiting.leave).contains(&late.time);
@@ -97,18 +98,14 @@ fn divide(known: &mut [Link], time: i64) {
         .for_each(|link| link.share += 1);
 }
 
-/// The late parties with their shares of a wait of this `severity`, ns.
-fn shares<'a>(
-    whom: &Whom<'a>,
-    severity: i64,
-) -> impl Iterator<Item = (i64, &'a crate::wire::parcels::Detail)> {
-    let (one, several) = match *whom {
-        Whom::Nobody => (None, &[][..]),
-        Whom::One(late) => (Some((severity, late)), &[][..]),
-        Whom::Several(shares) => (None, shares),
-    };
-    let several = several.iter().map(|(share, late)| (*share, late));
-    one.into_iter().chain(several)
+/// The late parties with their shares of a loss, ns.
+fn shares<'a>(loss: &Loss<'a>) -> impl Iterator<Item = (i64, &'a Detail)> {
+    let (whom, all) = (loss.whom, loss.severity);
+    (0..).map_while(move |at| match whom {
+        Whom::Nobody => None,
+        Whom::One(late) => (at == 0).then_some((all, late)),
+        Whom::Several(shares) => shares.get(at).map(|(share, late)| (*share, late)),
+    })
 }
 
 impl Link {
@@ -134,9 +131,11 @@ impl IntoIterator for Trail {
 
 impl Trail {
     /// Hands over the links since the last call. Memory for as many is kept, unless ranks `are_many`.
-    pub fn drain(&mut self, are_many: bool, to: impl FnOnce(std::vec::Drain<'_, Link>)) {
-        let kept = if are_many { 0 } else { self.0.len() };
-        to(self.0.drain(..));
-        self.0.shrink_to(kept);
+    pub fn drain(&mut self, are_many: bool, to: impl FnOnce(&[Link])) {
+        to(&self.0);
+        match are_many {
+            true => self.0 = Vec::new(),
+            false => self.0.clear(),
+        }
     }
 }
