@@ -12,6 +12,9 @@ use crate::messages::channel::{COMPLETED, Channels, NO_TRANSFER};
 use crate::waits::charging::{Loss, Lost, Waiting};
 use crate::wire::parcels::Absence;
 
+/// See [`ORDER_WINDOW`].
+const WINDOW: usize = ORDER_WINDOW as usize;
+
 impl Calls {
     /// Names the patterns of the calls of `rank` with all answers; `channels` are those on which it sends, and
     /// receives. At the `end` of the trace, questions without an answer count as unmatched.
@@ -44,6 +47,11 @@ impl Calls {
             }
         }
         let mut concluded = std::mem::take(&mut self.concluded);
+        let least = if concluded.is_empty() {
+            Vec::new()
+        } else {
+            self.least_sent()
+        };
         concluded.retain(|&slot| {
             let call = &self.calls[slot];
             let (sent, posted, lost) = (call.sender, call.receiver, call.group);
@@ -106,7 +114,7 @@ impl Calls {
                             severity -= after;
                             Some(pattern)
                         }
-                        Some(_) => self.overtaken(call, late, channels.1, end),
+                        Some(_) => self.overtaken(call, late, channels.1, (&least, end)),
                     };
                     let Some(pattern) = pattern else {
                         return true;
@@ -258,6 +266,20 @@ impl Calls {
         }
     }
 
+    /// The least send time from each message with a question to the end of its part of the list: parts are as long
+    /// as the [`WINDOW`] searched after a call, which is in two of them.
+    fn least_sent(&self) -> Vec<i64> {
+        let mut least = self.sent.clone();
+        for part in least.chunks_mut(WINDOW) {
+            let sent = part.iter_mut().rev();
+            sent.fold(i64::MAX, |least, sent| {
+                *sent = least.min(*sent);
+                *sent
+            });
+        }
+        least
+    }
+
     /// Pattern of a late sender: whether the same thread received, after the late message, one that
     /// was sent before it. `None` while answers that decide it are missing.
     ///
@@ -270,21 +292,19 @@ impl Calls {
         call: &Call,
         late: &Late,
         receives: &Channels,
-        end: bool,
+        (least, end): (&[i64], bool),
     ) -> Option<PatternId> {
         let begin = self.first_message(call);
         let first = begin + call.received as usize;
-        let last = self.sent.len().min(first + ORDER_WINDOW as usize);
+        let last = self.sent.len().min(first + WINDOW);
         let window = &self.sent[first..last];
-        let is_whole = end || window.len() == ORDER_WINDOW as usize;
-        // UNANSWERED is before all times. The signs of differences vectorise.
+        let is_whole = end || window.len() == WINDOW;
         let time = late.detail.time;
-        let signs = |sent: &[i64]| sent.iter().fold(0, |signs, &sent| signs | (sent - time));
-        let signs = match window.first_chunk::<{ ORDER_WINDOW as usize }>() {
-            Some(window) => signs(window),
-            None => signs(window),
-        };
-        if signs >= 0 {
+        // UNANSWERED is before all times.
+        let is_later = |sent: &i64| *sent >= time;
+        let ends = [first, first.next_multiple_of(WINDOW)];
+        let are_later = ends.iter().all(|&at| least.get(at).is_none_or(is_later));
+        if are_later || window.iter().all(is_later) {
             return is_whole.then_some(PatternId::LateSender);
         }
         let own = &self.receipts[begin..first];
