@@ -43,6 +43,7 @@ impl<T> Slots<T> {
 
     /// Stores the worse of `entry` and the one in `slot`, if there is one. Returns the slot's
     /// number if `entry` is stored.
+    #[inline(always)]
     pub fn keep_worse(
         &mut self,
         slot: &mut u32,

@@ -59,12 +59,13 @@ impl Asker {
     }
 
     fn look_up_all(&mut self, queries: &[Query], own: &Messages, ranks: &(impl Peers + ?Sized)) {
-        for queries in queries.chunk_by(|a, b| a.call == b.call) {
-            let call = queries[0].call;
+        let mut rest = queries;
+        while let Some(&Query { call, .. }) = rest.first() {
             let interval = self.calls.interval(call);
             let (mut answered, mut posts, mut latest) = (0, 0, interval.enter);
-            let mut worst: Option<Worst> = None;
-            for query in queries {
+            let (mut worst, mut count): (Option<Worst>, _) = (None, 0);
+            for query in rest.iter().take_while(|query| query.call == call) {
+                count += 1;
                 if query.side() != SEND {
                     posts += 1;
                     continue;
@@ -84,6 +85,8 @@ impl Asker {
                     found.replace_if_first(&mut worst);
                 }
             }
+            let queries;
+            (queries, rest) = rest.split_at(count);
             if call == NONE {
                 continue;
             }
@@ -177,9 +180,20 @@ impl Asker {
         worst: &Worst,
         ranks: &(impl Peers + ?Sized),
     ) {
-        let late = worst.late(interval, self.calls.found_at(call), ranks);
-        self.calls
-            .answer(call, answered, Some((worst.query.side(), late)));
+        let (side, by) = (worst.query.side(), self.calls.found_at(call));
+        let late = Late {
+            severity: cost(side, interval, worst.end.time),
+            message: worst.query.message,
+            n: worst.query.n,
+            source: worst.channel.key.1,
+            tag: worst.channel.key.2,
+            detail: Late::at(worst.end.time),
+        };
+        let kept = self.calls.answer(call, answered, Some((side, late)));
+        if let Some(late) = kept {
+            let detail = worst.describe(interval.enter, by, ranks);
+            self.calls.describe(late, &detail);
+        }
     }
 }
 
@@ -205,18 +219,6 @@ impl<'r> Worst<'r> {
         };
         if worst.as_ref().is_some_and(is_before) {
             *worst = Some(self);
-        }
-    }
-
-    /// The late party, one of `ranks`, of the call in this `interval`.
-    fn late(&self, interval: Interval, by: Option<i64>, ranks: &(impl Peers + ?Sized)) -> Late {
-        Late {
-            severity: cost(self.query.side(), interval, self.end.time),
-            message: self.query.message,
-            n: self.query.n,
-            source: self.channel.key.1,
-            tag: self.channel.key.2,
-            detail: self.describe(interval.enter, by, ranks),
         }
     }
 
