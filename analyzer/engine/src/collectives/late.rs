@@ -241,20 +241,19 @@ pub fn shares(late: &[Party], from: i64, until: i64) -> Shares {
         Some(more @ 1..) => (&late[more..], late[more - 1].enter.max(from)),
         _ => (late, from),
     };
-    let mut shares: Shares = known.iter().map(|party| (0, *party)).collect();
-    for at in 0..shares.len() {
-        let until = shares[at].1.enter.min(until);
-        let missing = (shares.len() - at) as i64;
-        let time = (until - since).max(0);
-        for (share, _) in &mut shares[at..] {
-            *share += time / missing;
+    // What does not divide goes to the last one.
+    let (mut missing, mut share, mut rest) = (known.len() as i64, 0, 0);
+    let mut shares = Shares::new();
+    for party in known {
+        let moment = party.enter.min(until);
+        let time = (moment - since).max(0);
+        (share, rest) = (share + time / missing, rest + time % missing);
+        (missing, since) = (missing - 1, since.max(moment));
+        let own = if missing == 0 { share + rest } else { share };
+        if own > 0 {
+            shares.push((own, *party));
         }
-        if let Some((share, _)) = shares.last_mut() {
-            *share += time % missing;
-        }
-        since = since.max(until);
     }
-    shares.retain(|(share, _)| *share > 0);
     shares
 }
 
