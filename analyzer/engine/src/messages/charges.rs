@@ -43,9 +43,11 @@ struct Call {
     received: u32,
 }
 
-/// Channel of a message, and circumstances of its receipt.
+/// Send time and channel of a message, and circumstances of its receipt.
 #[derive(Clone, Copy, Debug)]
 struct Receipt {
+    /// ns, or [`UNANSWERED`].
+    sent: i64,
     /// The receiving rank's channel.
     channel: u32,
     /// Receiving thread, whether its call has a question, and whether the program took any message;
@@ -58,6 +60,7 @@ impl Receipt {
     fn new(channel: u32, at: &CallAt) -> Self {
         let asks = at.slot != NONE;
         Receipt {
+            sent: UNANSWERED,
             channel,
             packed: at.thread << 2 | u32::from(asks) << 1 | u32::from(at.any),
         }
@@ -166,11 +169,10 @@ pub struct Calls {
     unanswerable: Vec<u32>,
     /// Calls that need a rank without a trace, or a part of one that is cut off.
     partnerless: FxHashSet<u32>,
-    /// Send times of the messages with a question, in the order of their receipt; kept while a late
-    /// sender before them is not named.
-    sent: Vec<i64>,
+    /// The messages with a question, in the order of their receipt; kept while a late sender before
+    /// them is not named.
     receipts: Vec<Receipt>,
-    /// Number of `sent[0]`.
+    /// Number of `receipts[0]`.
     message_base: u64,
     /// When the last transfers left, of epochs that calls waited for: call, partner, ns or
     /// [`NO_TRANSFER`].
@@ -204,7 +206,7 @@ struct Searched {
 
 impl Searched {
     /// Looks at a message, one after the other.
-    fn look_at(&mut self, message: u64, sent: i64, receipt: &Receipt) {
+    fn look_at(&mut self, message: u64, receipt: &Receipt) {
         while let Some(&Reverse((until, thread, time))) = self.until.peek()
             && until <= message
         {
@@ -216,8 +218,8 @@ impl Searched {
             self.latest[thread] = self.latest[thread].max(time);
         }
         let latest = self.latest.get(receipt.thread() as usize);
-        let is_overtaken = latest.is_some_and(|&latest| sent < latest);
-        self.beyond += u64::from(is_overtaken && receipt.asks() && sent != UNANSWERED);
+        let is_overtaken = latest.is_some_and(|&latest| receipt.sent < latest);
+        self.beyond += u64::from(is_overtaken && receipt.asks() && receipt.sent != UNANSWERED);
     }
 
     fn is_empty(&self) -> bool {
@@ -287,10 +289,10 @@ impl Calls {
     /// Number of the next message with a question.
     #[inline(always)]
     fn next_message(&self) -> u64 {
-        self.message_base + self.sent.len() as u64
+        self.message_base + self.receipts.len() as u64
     }
 
-    /// Position in `sent` of the first message that the call received. All later messages are there
+    /// Position in `receipts` of the first message that the call received. All later messages are there
     /// as well; memory bounds their number below 2^32.
     #[inline]
     fn first_message(&self, call: &Call) -> usize {
@@ -300,7 +302,6 @@ impl Calls {
     /// Makes room for `questions` questions.
     #[inline]
     pub fn make_room(&mut self, questions: usize) {
-        make_room(&mut self.sent, questions, 0);
         make_room(&mut self.receipts, questions, 0);
     }
 
@@ -310,7 +311,6 @@ impl Calls {
     pub fn message(&mut self, at: &CallAt, channel: u32) -> Token {
         let message = self.next_message();
         self.changed = true;
-        self.sent.push(UNANSWERED);
         self.receipts.push(Receipt::new(channel, at));
         let call = at.slot;
         self.opened += u32::from(call != NONE);
@@ -445,8 +445,8 @@ impl Calls {
     #[inline]
     pub fn note_sent(&mut self, message: u64, time: i64) {
         let at = message.wrapping_sub(self.message_base);
-        if let Some(sent) = self.sent.get_mut(at as usize) {
-            *sent = time;
+        if let Some(receipt) = self.receipts.get_mut(at as usize) {
+            receipt.sent = time;
             self.changed = true;
         }
     }
@@ -525,9 +525,9 @@ impl Calls {
         if call.received == 0 {
             return false;
         }
-        let messages = self.sent.iter().skip(self.first_message(call));
+        let messages = self.receipts.iter().skip(self.first_message(call));
         let mut messages = messages.take(call.received as usize);
-        messages.any(|&sent| sent == UNANSWERED)
+        messages.any(|receipt| receipt.sent == UNANSWERED)
     }
 
     /// Drops a call, and what is known of it.
@@ -642,4 +642,4 @@ impl Waiter {
 
 /// Receives after a late one that are searched for messages received in the wrong order. More is not
 /// what a program could put in order at one place; and each slow call makes the others ask.
-pub const ORDER_WINDOW: u64 = 128;
+pub const ORDER_WINDOW: usize = 128;

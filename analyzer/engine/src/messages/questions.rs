@@ -102,7 +102,7 @@ pub struct Asker {
     /// Calls that asked something.
     pub calls: Calls,
     /// Number of further receives to ask about because of a slow one before them.
-    watch: u64,
+    watch: usize,
     queries: Vec<Query>,
     /// Number of queries in the last round.
     last_queries: usize,

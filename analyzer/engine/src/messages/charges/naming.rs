@@ -12,9 +12,6 @@ use crate::messages::channel::{COMPLETED, Channels, NO_TRANSFER};
 use crate::waits::charging::{Loss, Lost, Waiting};
 use crate::wire::parcels::Absence;
 
-/// See [`ORDER_WINDOW`].
-const WINDOW: usize = ORDER_WINDOW as usize;
-
 impl Calls {
     /// Names the patterns of the calls of `rank` with all answers; `channels` are those on which it sends, and
     /// receives. At the `end` of the trace, questions without an answer count as unmatched.
@@ -47,11 +44,7 @@ impl Calls {
             }
         }
         let mut concluded = std::mem::take(&mut self.concluded);
-        let least = if concluded.is_empty() {
-            Vec::new()
-        } else {
-            self.least_sent()
-        };
+        let least = self.least_sent();
         concluded.retain(|&slot| {
             let call = &self.calls[slot];
             let (sent, posted, lost) = (call.sender, call.receiver, call.group);
@@ -122,7 +115,7 @@ impl Calls {
                     if pattern == PatternId::LateSender && call.received == 1 {
                         let at = self.first_message(call);
                         if !self.receipts[at].any() {
-                            let until = self.message_base + at as u64 + 1 + ORDER_WINDOW;
+                            let until = self.message_base + (at + 1 + ORDER_WINDOW) as u64;
                             let searched = (until, call.thread, late.detail.time);
                             self.searched.until.push(Reverse(searched));
                         }
@@ -177,7 +170,7 @@ impl Calls {
             false
         });
         self.concluded = concluded;
-        let mut done = self.sent.len();
+        let mut done = self.receipts.len();
         let mut need = |slot: u32| {
             let call = &self.calls[slot];
             if call.received > 0 {
@@ -189,12 +182,10 @@ impl Calls {
             open(&self.calls).into_iter().for_each(need);
         }
         if !self.searched.is_empty() {
-            let messages = self.sent[..done].iter().zip(&self.receipts[..done]);
-            for (number, (&sent, receipt)) in (self.message_base..).zip(messages) {
-                self.searched.look_at(number, sent, receipt);
+            for (number, receipt) in (self.message_base..).zip(&self.receipts[..done]) {
+                self.searched.look_at(number, receipt);
             }
         }
-        self.sent.drain(..done);
         self.receipts.drain(..done);
         self.message_base += done as u64;
         self.give_back();
@@ -267,15 +258,15 @@ impl Calls {
     }
 
     /// The least send time from each message with a question to the end of its part of the list: parts are as long
-    /// as the [`WINDOW`] searched after a call, which is in two of them.
+    /// as the [`ORDER_WINDOW`] searched after a call, which is in two of them.
     fn least_sent(&self) -> Vec<i64> {
-        let mut least = self.sent.clone();
-        for part in least.chunks_mut(WINDOW) {
-            let sent = part.iter_mut().rev();
-            sent.fold(i64::MAX, |least, sent| {
-                *sent = least.min(*sent);
-                *sent
-            });
+        let mut least: Vec<i64> = self.receipts.iter().map(|receipt| receipt.sent).collect();
+        for part in least.chunks_mut(ORDER_WINDOW) {
+            let mut from_here = i64::MAX;
+            for sent in part.iter_mut().rev() {
+                from_here = from_here.min(*sent);
+                *sent = from_here;
+            }
         }
         least
     }
@@ -296,15 +287,15 @@ impl Calls {
     ) -> Option<PatternId> {
         let begin = self.first_message(call);
         let first = begin + call.received as usize;
-        let last = self.sent.len().min(first + WINDOW);
-        let window = &self.sent[first..last];
-        let is_whole = end || window.len() == WINDOW;
+        let last = self.receipts.len().min(first + ORDER_WINDOW);
+        let window = &self.receipts[first..last];
+        let is_whole = end || window.len() == ORDER_WINDOW;
         let time = late.detail.time;
         // UNANSWERED is before all times.
-        let is_later = |sent: &i64| *sent >= time;
-        let ends = [first, first.next_multiple_of(WINDOW)];
-        let are_later = ends.iter().all(|&at| least.get(at).is_none_or(is_later));
-        if are_later || window.iter().all(is_later) {
+        let mut parts = [first, first.next_multiple_of(ORDER_WINDOW)].into_iter();
+        if parts.all(|at| least.get(at).is_none_or(|&sent| sent >= time))
+            || window.iter().all(|receipt| receipt.sent >= time)
+        {
             return is_whole.then_some(PatternId::LateSender);
         }
         let own = &self.receipts[begin..first];
@@ -312,7 +303,8 @@ impl Calls {
         let any = usize::try_from(late.message - self.message_base).ok()?;
         let any = self.receipts[any].any();
         let mut pattern = PatternId::LateSender;
-        for (&sent, receipt) in window.iter().zip(&self.receipts[first..last]) {
+        for receipt in window {
+            let sent = receipt.sent;
             if sent == UNANSWERED && !end {
                 return None;
             }
