@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use laggard_trace::calls::{self, NUMBERS, Shape};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::basics::intern::Group;
@@ -122,16 +123,9 @@ impl Groups {
         groups
     }
 
-    /// Adds a member's entry. The collective is settled if all members are here and this is the
-    /// last one. `detail` says what a late member did.
+    /// Adds a member's entry.
     #[inline]
-    pub fn enter(
-        &mut self,
-        entry: &GroupEntry,
-        (rank, own): (u32, &Collectives),
-        row: &Row,
-        detail: impl Fn(&Party, &Fold) -> Option<Detail>,
-    ) {
+    pub fn enter(&mut self, entry: &GroupEntry, (rank, own): (u32, &Collectives), row: &Row) {
         let group = entry.group as usize;
         let (local, is_here) = (self.groups[group].local, self.is_here(entry.group));
         let is_kept = match row.shape.is_rooted() {
@@ -158,11 +152,25 @@ impl Groups {
             if is_apart(&instance.fold, self.tolerance) {
                 *self.apart.entry(self.groups[group].id).or_default() += 1;
             }
-            if *instance.interested.get_mut() > 0 {
-                instance.fold.group = self.groups[group].id;
-                instance.settle((&self.topology, self.shares), detail);
-            }
+            instance.fold.group = self.groups[group].id;
         }
+    }
+
+    /// Settles the collectives whose members are all here and have entered. `detail` says what a late
+    /// member did.
+    pub fn settle(&mut self, detail: impl Fn(&Party, &Fold) -> Option<Detail> + Sync) {
+        let (by, members) = (
+            (&self.topology, self.shares),
+            (&self.groups, &self.expected),
+        );
+        let lines = self.lines.par_iter_mut().enumerate();
+        let here = lines.filter(|(group, _)| members.0[*group].local == members.1[*group]);
+        let instances = here.flat_map(|(_, line)| line.instances.par_iter_mut());
+        instances.for_each(|instance| {
+            if instance.sent && !instance.is_settled && *instance.interested.get_mut() > 0 {
+                instance.settle(by, &detail);
+            }
+        });
     }
 
     /// Adds a transfer that precedes a member's entry into a fence.

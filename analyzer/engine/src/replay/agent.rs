@@ -23,8 +23,8 @@ use crate::waits::charging::Hosts;
 use crate::waits::links::Links;
 use crate::wire::parcels;
 use crate::wire::parcels::{
-    Answering, Asking, Declaration, Describing, Detail, Fold, Inquiry, Need, Parcel, Party,
-    Question, Requesting, Side, Told, exchange, recycle,
+    Answering, Asking, Declaration, Describing, Detail, Inquiry, Need, Parcel, Party, Question,
+    Requesting, Side, Told, exchange, recycle,
 };
 
 /// An agent in the cause phase.
@@ -398,7 +398,11 @@ impl<'a> Agent<'a> {
 
     fn connect_channel(&mut self, at: usize, side: Side, channel: u32) {
         let own = &self.ranks[at];
-        let (group, peer, tag) = own.messages.asks_on(side).list[channel as usize].key;
+        let asking = &own.messages.asks_on(side).list[channel as usize];
+        if asking.declared != NONE {
+            return;
+        }
+        let (group, peer, tag) = asking.key;
         let own_rank = own.recorded.rank as i32;
         let peer = self.positions[&(peer as u32)];
         let agent_of = own.recorded.agent_of;
@@ -428,23 +432,23 @@ impl<'a> Agent<'a> {
         for at in 0..self.ranks.len() {
             let entries = std::mem::take(&mut self.ranks[at].collectives.entries);
             let transfers = std::mem::take(&mut self.ranks[at].collectives.transfers);
-            let (ranks, positions) = (&self.ranks, &self.positions);
-            let detail = |party: &Party, fold: &Fold| {
-                detail_of(party, fold.first_enter, fold.complete, ranks, positions)
-            };
             for (group, n, transfer) in transfers {
                 self.groups.transfer(group, n, transfer);
             }
             for entry in &entries {
-                let rank = &ranks[at];
+                let rank = &self.ranks[at];
                 let row =
                     &rank.recorded.threads[entry.thread as usize].rows[entry.signature as usize];
                 let own = (rank.recorded.rank, &rank.collectives);
-                self.groups.enter(entry, own, row, detail);
+                self.groups.enter(entry, own, row);
             }
             self.ranks[at].collectives.entries = entries;
             self.ranks[at].collectives.entries.clear();
         }
+        let (ranks, positions) = (&self.ranks, &self.positions);
+        self.groups.settle(|party, fold| {
+            detail_of(party, fold.first_enter, fold.complete, ranks, positions)
+        });
     }
 
     /// Fills the parcels of the first leg, and reports progress between ranks of this agent.
@@ -501,9 +505,7 @@ impl<'a> Agent<'a> {
                 });
         }
         for (at, side, number, n) in local {
-            if self.ranks[at].messages.asks_on(side).list[number as usize].declared == NONE {
-                self.connect_channel(at, side, number);
-            }
+            self.connect_channel(at, side, number);
             let channel = &self.ranks[at].messages.asks_on(side).list[number as usize];
             let (peer, channel) = (channel.peer as usize, channel.declared);
             let last = u32::from(last);
