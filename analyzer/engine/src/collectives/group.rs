@@ -159,17 +159,16 @@ impl Groups {
     /// Settles the collectives whose members are all here and have entered. `detail` says what a late
     /// member did.
     pub fn settle(&mut self, detail: impl Fn(&Party, &Fold) -> Option<Detail> + Sync) {
-        let (by, members) = (
-            (&self.topology, self.shares),
-            (&self.groups, &self.expected),
-        );
-        let lines = self.lines.par_iter_mut().enumerate();
-        let here = lines.filter(|(group, _)| members.0[*group].local == members.1[*group]);
-        let instances = here.flat_map(|(_, line)| line.instances.par_iter_mut());
-        instances.for_each(|instance| {
-            if instance.sent && !instance.is_settled && *instance.interested.get_mut() > 0 {
-                instance.settle(by, &detail);
-            }
+        let by = (&self.topology, self.shares);
+        let lines = self.lines.par_iter_mut().zip(&self.expected);
+        lines.for_each(|(line, &expected)| {
+            line.instances.par_iter_mut().for_each(|instance| {
+                let is_open = instance.sent && !instance.is_settled;
+                let is_here = is_open && instance.fold.count == expected;
+                if is_here && *instance.interested.get_mut() > 0 {
+                    instance.settle(by, &detail);
+                }
+            });
         });
     }
 
