@@ -152,8 +152,8 @@ pub struct Analyze {
     /// Leave root causes out: with filters, only slow calls are then looked at
     #[arg(long)]
     pub fast: bool,
-    /// Say what root causes and hints gain of traces above 64 MiB, too: the replay takes about half a
-    /// microsecond a call
+    /// Say what root causes and hints gain of traces above 64 MiB, too: the replay takes about 0.4
+    /// microseconds a call
     #[arg(long, conflicts_with = "fast")]
     pub gains: bool,
     /// Look at operations that take this share of their rank's time or more
