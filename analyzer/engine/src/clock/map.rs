@@ -123,7 +123,7 @@ impl ClockMap {
     }
 
     /// The same as [`ns`](Self::ns), fast for moments soon after a `base`.
-    pub fn from(&self, base: u64) -> impl Fn(u64) -> i64 + '_ {
+    pub fn after(&self, base: u64) -> impl Fn(u64) -> i64 + '_ {
         let near = self.is_even().then(|| self.near(base, 0, 0)).flatten();
         move |ticks| match near {
             Some(near) if ticks.wrapping_sub(base) < NEAR => near.ns(ticks.wrapping_sub(base)),

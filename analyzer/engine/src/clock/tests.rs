@@ -158,6 +158,11 @@ fn near_a_base_times_are_the_same() {
             let exact = map.ns(base.wrapping_add(ticks));
             assert_eq!(near.ns(ticks), exact);
         }
+        // Also before it, and too far away to be near.
+        for ticks in [0, 7, 1 << 33, 1 << 40, u64::MAX] {
+            let moment = base.wrapping_add(ticks);
+            assert_eq!(map.after(base)(moment), map.ns(moment));
+        }
     }
     assert!(map.near(1 << 63, 0, 0).is_none());
 }

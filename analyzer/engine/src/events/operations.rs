@@ -433,10 +433,8 @@ impl<'e> Operations<'e> {
         let last_place = &mut self.place;
         let found = &events.opened.locations[location];
         let definitions = &found.definitions;
-        let time = found
-            .chunks
-            .get(self.calls.chunk)
-            .map_or_else(|| clock.from(0), |chunk| clock.from(chunk.base));
+        let chunk = found.chunks.get(self.calls.chunk);
+        let time = clock.after(chunk.map_or(0, |chunk| chunk.base));
         let skipped = &mut self.skipped;
         self.calls.read_chunk(|item| {
             let (number, event, signature) = match item {

@@ -11,9 +11,8 @@ use crate::wire::links::{Alike, More, Wholes};
 #[derive(Default)]
 pub struct Other {
     times: Vec<i64>,
-    /// The activities with a time: so many of these.
+    /// The activities with a time.
     used: Vec<u32>,
-    count: usize,
     /// Sums of what is compared as a whole.
     pub wholes: Wholes,
     /// Number of waiting locations.
@@ -23,32 +22,21 @@ pub struct Other {
 impl Other {
     /// Forgets the times.
     pub fn clear(&mut self) {
-        for &number in &self.used[..self.count] {
+        for &number in &self.used {
             self.times[number as usize] = 0;
         }
-        self.count = 0;
+        self.used.clear();
         (self.wholes, self.waits) = (Wholes::default(), 0);
     }
 
     /// Adds those of some locations; `NONE` is an activity that no location of this agent has.
     #[inline]
-    pub fn add(
-        &mut self,
-        times: impl ExactSizeIterator<Item = (u32, i64)>,
-        wholes: &Wholes,
-        waits: u32,
-    ) {
-        let most = self.count + times.len();
-        if self.used.len() < most {
-            self.used.resize(most, NONE);
-        }
-        for (number, time) in times {
-            if number == NONE {
-                continue;
-            }
+    pub fn add(&mut self, times: impl Iterator<Item = (u32, i64)>, wholes: &Wholes, waits: u32) {
+        for (number, time) in times.filter(|(number, _)| *number != NONE) {
             let sum = room::at(&mut self.times, number as usize);
-            self.used[self.count] = number;
-            self.count += usize::from(*sum == 0);
+            if *sum == 0 {
+                self.used.push(number);
+            }
             *sum = sum.saturating_add(time);
         }
         for (sum, whole) in self.wholes.iter_mut().zip(wholes) {
@@ -61,7 +49,7 @@ impl Other {
     pub fn divide(&mut self) {
         if self.waits > 1 {
             let waits = i64::from(self.waits);
-            for &number in &self.used[..self.count] {
+            for &number in &self.used {
                 self.times[number as usize] /= waits;
             }
             self.wholes.iter_mut().for_each(|whole| *whole /= waits);
@@ -70,7 +58,7 @@ impl Other {
 
     /// The sums by activity.
     pub fn times(&self) -> impl Iterator<Item = (u32, i64)> + Clone + '_ {
-        let numbers = self.used[..self.count].iter();
+        let numbers = self.used.iter();
         numbers.map(|&number| (number, self.times[number as usize]))
     }
 

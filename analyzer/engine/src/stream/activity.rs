@@ -40,7 +40,7 @@ pub struct Other {
     pub off: OffTimes,
 }
 
-/// Time inside operations since the start of the trace. In a damaged trace, it may be wrong.
+/// Time inside operations since the start of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inside {
     waiting: i64,
@@ -52,9 +52,9 @@ impl Inside {
     fn add(&mut self, class: TimeClass, time: i64) {
         match class {
             TimeClass::Setup => {}
-            TimeClass::Io => self.io = self.io.wrapping_add(time),
+            TimeClass::Io => self.io = self.io.saturating_add(time),
             TimeClass::Communication | TimeClass::Synchronization => {
-                self.waiting = self.waiting.wrapping_add(time);
+                self.waiting = self.waiting.saturating_add(time);
             }
         }
     }
@@ -71,8 +71,8 @@ impl Inside {
 
     fn since(self, earlier: Inside) -> Inside {
         Inside {
-            waiting: self.waiting.wrapping_sub(earlier.waiting),
-            io: self.io.wrapping_sub(earlier.io),
+            waiting: self.waiting - earlier.waiting,
+            io: self.io - earlier.io,
         }
     }
 }

@@ -286,7 +286,7 @@ impl Counted {
         }
     }
 
-    /// Adds a call as its signature says. In a damaged trace, sums may be wrong.
+    /// Adds a call as its signature says.
     #[inline(always)]
     pub fn add(&mut self, call: &Instance, row: &Row) {
         let at = call.signature as usize;
@@ -301,8 +301,8 @@ impl Counted {
         if let Some((last, since)) = self.last.replace((at, call.leave)) {
             let time = (call.enter - since).max(0) as u64;
             let before = &mut self.plain[last];
-            before.computed = before.computed.wrapping_add(time);
-            self.since_met.time = self.since_met.time.wrapping_add(time);
+            before.computed = before.computed.saturating_add(time);
+            self.since_met.time = self.since_met.time.saturating_add(time);
             if !row.is_plain {
                 self.meet(call.number, at, row.among);
             }
