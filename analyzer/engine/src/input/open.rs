@@ -17,6 +17,10 @@ use crate::input::files::{Entry, Failure, Listing};
 use crate::input::told::{LocationInfo, Told, describe, sorted, tell};
 use crate::input::{crowd, ended, files, import};
 
+/// Bytes of an agent's traces that may stay in memory after they were read, and the most of one of them.
+const KEPT: usize = 4 << 20;
+const MOST_KEPT: usize = 1 << 20;
+
 /// Facts about the run, from its first location.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
@@ -214,6 +218,10 @@ pub fn open_as(
         false => open_own(job, directory, held)?,
     };
     locations.sort_by_key(|location| (location.header.rank, location.header.thread));
+    let kept = KEPT / locations.len().max(1);
+    for location in &mut locations {
+        location.keep(kept.min(MOST_KEPT));
+    }
     let infos: Vec<LocationInfo> = locations.iter().map(describe).collect();
     let mut told = tell(&locations, &infos);
     told.failures = failures;

@@ -65,6 +65,8 @@ pub struct Location {
     used: u64,
     /// The node file in which it is, and where it begins there.
     pub(crate) within: Option<(PathBuf, u64)>,
+    /// Bytes after which pages are released: see [`Location::keep`].
+    kept: usize,
 }
 
 /// Walks over a file whose writer is faster.
@@ -218,6 +220,7 @@ impl Location {
             verdicts: OnceLock::new(),
             used: 0,
             within: None,
+            kept: 1,
         }
     }
 
@@ -328,14 +331,24 @@ impl Location {
         }
     }
 
-    /// Tells the kernel that a chunk's pages will not be needed again soon.
+    /// About so many bytes of it may stay in memory after they were read: each release takes time, above all if several
+    /// threads share the memory.
+    pub fn keep(&mut self, bytes: usize) {
+        self.kept = bytes.max(1);
+    }
+
+    /// Tells the kernel that the pages of a chunk, and of those before it, will not be needed again soon.
     pub fn release(&self, chunk: &Chunk) {
         if self.bytes.is_mapped() {
             let map = self.bytes.get();
             let start = chunk.offset as usize;
             let end = start + BLOCK_HEADER + chunk.count as usize * size_of::<Record>();
-            // Kernels also map pages before the one that was touched.
-            forget(map.get(start.saturating_sub(16 * PAGE)..end).unwrap_or(&[]));
+            let (begun, whole) = (start / self.kept, end / self.kept);
+            if begun < whole {
+                // Kernels also map pages before the one that was touched.
+                let from = (begun * self.kept).saturating_sub(16 * PAGE);
+                forget(map.get(from..end).unwrap_or(&[]));
+            }
         }
     }
 
