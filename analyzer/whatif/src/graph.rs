@@ -10,7 +10,7 @@ use laggard_engine::events::{
     Collective, Events, GroupKind, Joined, Member, Message, MessageEnd, NONE, Party, Wait,
 };
 use laggard_patterns::PatternId;
-use laggard_trace::calls::{self, Shape};
+use laggard_trace::calls::{self, Shape, number};
 use rustc_hash::FxHashMap;
 
 use crate::GoesOn;
@@ -253,12 +253,14 @@ impl<'e> Graph<'e> {
 
     /// Whether a send of this call waits for its receive, whatever happened in this run.
     fn is_rendezvous(&self, send: &MessageEnd) -> bool {
-        let name = calls::name(send.call).to_ascii_lowercase();
-        let is_large = || {
-            self.eager_limit
-                .is_some_and(|limit| send.bytes as f64 > limit)
-        };
-        !name.contains("bsend") && (name.contains("ssend") || is_large())
+        match send.call {
+            number::MPI_Ssend | number::MPI_Issend | number::MPI_Ssend_init => true,
+            number::MPI_Bsend | number::MPI_Ibsend | number::MPI_Bsend_init => false,
+            _ => {
+                let limit = self.eager_limit;
+                limit.is_some_and(|limit| send.bytes as f64 > limit)
+            }
+        }
     }
 
     /// Those who wait depend on all that are awaited.

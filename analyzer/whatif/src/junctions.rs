@@ -1,8 +1,12 @@
 //! What calls depend on, while some of it is known: times by column.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::graph::Provider;
+
+/// Locations that need a junction: mostly one.
+pub type Waiters = SmallVec<[u32; 4]>;
 
 /// Junctions under way.
 pub struct Junctions {
@@ -15,7 +19,7 @@ pub struct Junctions {
     /// By slot and column: what that was.
     lates: Vec<u32>,
     /// Locations that cannot go on.
-    waiters: FxHashMap<u64, Vec<u32>>,
+    waiters: FxHashMap<u64, Waiters>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -79,7 +83,7 @@ impl Junctions {
         now: &[i64],
         before: i64,
         late: impl Fn(usize) -> u32,
-    ) -> Option<Vec<u32>> {
+    ) -> Option<Waiters> {
         let (slots, free, states) = (&mut self.slots, &mut self.free, &mut self.states);
         let slot = *slots.entry(provider.junction).or_insert_with(|| {
             let slot = free.pop().unwrap_or(states.len() as u32);
@@ -111,7 +115,7 @@ impl Junctions {
             return None;
         }
         match self.waiters.is_empty() {
-            true => Some(Vec::new()),
+            true => Some(Waiters::new()),
             false => Some(self.waiters.remove(&provider.junction).unwrap_or_default()),
         }
     }

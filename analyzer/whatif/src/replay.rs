@@ -35,7 +35,7 @@ use crate::circles::Circles;
 use crate::columns::{Columns, RECORDED, UNCHANGED};
 use crate::effects::Effects;
 use crate::graph::{Consumer, Graph, JUNCTION, Provider};
-use crate::junctions::Junctions;
+use crate::junctions::{Junctions, Waiters};
 use crate::lane::{Found, Known, Lane, Times};
 use crate::path::{Along, Jumps};
 use crate::reader::{Call, Site};
@@ -389,7 +389,7 @@ impl Sweep<'_> {
 
     /// All that a junction needs is there.
     #[inline]
-    fn completed(&mut self, junction: u64, waiters: Vec<u32>) {
+    fn completed(&mut self, junction: u64, waiters: Waiters) {
         self.runnable.extend(waiters);
         if self.chained.is_empty() {
             return;

@@ -118,19 +118,22 @@ impl<'e> Matching<'e> {
     /// Takes the notes of a slab while its calls are still in memory.
     fn take(&mut self, agent: &mut Agent, to: &mut dyn Joined) -> Result<()> {
         for (at, rank) in agent.ranks.iter_mut().enumerate() {
-            let sent = take(&mut rank.messages.sends.counted);
-            let received = take(&mut rank.messages.receives.counted);
-            for (direction, counted) in [(SENT, sent), (RECEIVED, received)] {
-                for counted in counted {
+            for direction in [SENT, RECEIVED] {
+                let mut counted = std::mem::take(counted_of(rank, direction));
+                for counted in counted.iter_mut().flat_map(|all| all.drain(..)) {
                     self.counted(at, rank, direction, &counted, to)?;
                 }
+                // Its memory is used again.
+                *counted_of(rank, direction) = counted;
             }
             for at_entry in 0..rank.collectives.entries.len() {
                 self.entered(at, rank, at_entry, to)?;
             }
-            for ended in take(&mut rank.ended) {
+            let mut ended = std::mem::take(&mut rank.ended);
+            for ended in ended.iter_mut().flat_map(|all| all.drain(..)) {
                 self.ended(at, rank, &ended, to)?;
             }
+            rank.ended = ended;
         }
         Ok(())
     }
@@ -375,7 +378,10 @@ impl<'e> Matching<'e> {
     }
 }
 
-/// Empties a list.
-fn take<T>(list: &mut Option<Vec<T>>) -> Vec<T> {
-    list.as_mut().map(std::mem::take).unwrap_or_default()
+/// The messages that a rank counted.
+fn counted_of<'r>(rank: &'r mut Rank<'_>, direction: usize) -> &'r mut Option<Vec<Counted>> {
+    match direction {
+        SENT => &mut rank.messages.sends.counted,
+        _ => &mut rank.messages.receives.counted,
+    }
 }
