@@ -132,8 +132,13 @@ fn values<'e>(events: &'e Events, operation: &Operation) -> Vec<(&'static str, V
     let mut number = |name, value: i64| values.push((name, Value::Number(value)));
     let is_collective = operation.has(flags::COLLECTIVE);
     for (end, peer, tag, bytes) in [
-        (operation.send, "to rank", "to tag", "bytes sent"),
-        (operation.receive, "from rank", "from tag", "bytes received"),
+        (operation.send(), "to rank", "to tag", "bytes sent"),
+        (
+            operation.receive(),
+            "from rank",
+            "from tag",
+            "bytes received",
+        ),
     ] {
         if end.peer >= PEER_ANY && !is_collective {
             number(peer, i64::from(end.peer));
@@ -143,7 +148,7 @@ fn values<'e>(events: &'e Events, operation: &Operation) -> Vec<(&'static str, V
             number(bytes, i64::try_from(end.bytes).unwrap_or(i64::MAX));
         }
     }
-    if let Some(root) = operation.root {
+    if let Some(root) = operation.root() {
         number("root", i64::from(root));
     }
     if operation.calls > 1 {
@@ -191,8 +196,8 @@ impl Alike {
     fn new(operation: &Operation) -> Alike {
         Alike {
             signature: operation.signature.id,
-            ends: [operation.send, operation.receive],
-            root: operation.root,
+            ends: [operation.send(), operation.receive()],
+            root: operation.root(),
             calls: operation.calls,
             among: operation.among(),
             region: operation

@@ -107,7 +107,7 @@ impl Sums {
                 }
                 let between = (operation.enter - since).max(0);
                 *sums.between.entry((previous, site)).or_default() += between;
-                sums.add_beside((previous, site), operation.beside);
+                sums.add_beside((previous, site), operation.beside());
             }
             before = Some((site, operation.leave));
             ControlFlow::Continue(())

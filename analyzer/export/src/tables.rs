@@ -192,11 +192,11 @@ impl Between {
     ) {
         let number = operation.number;
         let counted = events.counted(at, operation);
-        let [blocked_ns, preempted_ns, kernel_ns] = operation.beside;
+        let [blocked_ns, preempted_ns, kernel_ns] = operation.beside();
         let [minor_faults, major_faults] = operation.faults();
-        let [inside_blocked_ns, inside_preempted_ns, inside_kernel_ns] = operation.off;
+        let [inside_blocked_ns, inside_preempted_ns, inside_kernel_ns] = operation.off();
         let [inside_minor_faults, inside_major_faults] = operation.faults_inside();
-        let times = [operation.beside, operation.off];
+        let times = [operation.beside(), operation.off()];
         let faults = [operation.faults(), operation.faults_inside()];
         if counted.is_some() || times != [[0; 3]; 2] || faults != [[0; 2]; 2] {
             self.stretches.push(StretchRow {
@@ -368,7 +368,7 @@ fn operation_row(rank: u32, thread: u32, operation: &Operation) -> OperationRow 
     // No process is no peer; any process is a value of its own; other ranks are outside the run.
     let peer = |peer: i32| (peer >= PEER_ANY).then_some(peer);
     let tag = |peer: i32, tag: i32| (peer >= PEER_ANY).then_some(tag);
-    let (send, receive) = (operation.send, operation.receive);
+    let (send, receive) = (operation.send(), operation.receive());
     OperationRow {
         rank,
         thread,
@@ -391,7 +391,7 @@ fn operation_row(rank: u32, thread: u32, operation: &Operation) -> OperationRow 
         from_rank: peer(receive.peer),
         from_tag: tag(receive.peer, receive.tag),
         bytes_received: receive.bytes,
-        root: operation.root,
+        root: operation.root(),
         call_path: operation.call_path,
         team: operation.region.map(|region| region.team),
         team_threads: operation.region.map(|region| region.threads),

@@ -102,8 +102,8 @@ pub fn calls(
 pub fn message(call: &Operation) -> Option<(u32, u64)> {
     let without = flags::PAUSED | flags::FAILED | flags::UNSUCCESSFUL;
     let sends = call.has(flags::SENDS) && call.signature.flags & without == 0;
-    let to = u32::try_from(call.send.peer).ok().filter(|_| sends)?;
-    Some((to, call.send.bytes))
+    let to = u32::try_from(call.send().peer).ok().filter(|_| sends)?;
+    Some((to, call.send().bytes))
 }
 
 /// Gives each message that a location sends in a stretch: its call, receiver and bytes. It counts where its call begins.

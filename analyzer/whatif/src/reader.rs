@@ -118,7 +118,7 @@ impl<'e> Reader<'e> {
         let mut beside = [0; OUTSIDE.len()];
         self.operations.read(|operation| {
             first.get_or_insert(operation.number);
-            let told = beside.iter_mut().zip(operation.beside);
+            let told = beside.iter_mut().zip(operation.beside());
             told.for_each(|(sum, part)| *sum += part);
             if operation.has(flags::PART) || operation.is_region {
                 return ControlFlow::Continue(());
@@ -139,10 +139,13 @@ impl<'e> Reader<'e> {
                 looked: look.map_or(0, |look| look.before),
                 is_vain: look.is_some_and(|look| look.is_vain),
                 finds: look.is_some_and(|look| !look.is_vain),
-                bytes: operation.send.bytes.saturating_add(operation.receive.bytes),
+                bytes: operation
+                    .send()
+                    .bytes
+                    .saturating_add(operation.receive().bytes),
                 peer: match operation.has(flags::SENDS) {
-                    true => operation.send.peer,
-                    false => operation.receive.peer,
+                    true => operation.send().peer,
+                    false => operation.receive().peer,
                 },
                 signature,
                 beside: std::mem::take(&mut beside),

@@ -13,6 +13,7 @@ use super::among::Among;
 use super::parallel::{InRegion, Regions};
 use crate::basics::ends::NONE;
 use crate::basics::intern::path_key;
+use crate::clock::ClockMap;
 use crate::roots::activities::tells;
 use crate::stream::looks::{Look, LookAt, Looks, LooksOf, looks};
 use crate::stream::polling::Places;
@@ -184,12 +185,6 @@ pub struct Operation<'c> {
     /// Time inside: from enter to leave, for repeated calls without the program's time between
     /// them.
     pub inside: i64,
-    /// Data sent and its target; for a collective, the rank's contribution.
-    pub send: Endpoint,
-    /// Data received and its source; for a collective, the rank's result.
-    pub receive: Endpoint,
-    /// Root of a collective, world rank.
-    pub root: Option<u32>,
     /// Position of the communicator, window or file in [`Events::groups`]; may be `NONE`.
     pub group: u32,
     /// Number of the call path.
@@ -205,16 +200,15 @@ pub struct Operation<'c> {
     pub look: Option<Look>,
     /// The same as a sweep tells it: of looks that nobody cancels, from the first look in the place on that is read.
     pub look_at: Option<LookAt>,
-    /// Parts of the time since the call before, by [`OUTSIDE`].
-    pub beside: [i64; OUTSIDE.len()],
-    /// Parts of the call itself that were not its work, by [`OUTSIDE`]. What it waited is among them.
-    pub off: [i64; OUTSIDE.len()],
     /// The parallel region of OpenMP around it, whose call path is numbered as this one's; `None` outside of regions.
     pub region: Option<InRegion>,
-    /// What its record tells of the time since the call before.
+    /// Its record.
     event: &'c Event,
-    /// The rest of its record.
+    /// What calls of its kind have in common.
     pub signature: &'c Signature,
+    clock: &'c ClockMap,
+    /// World rank of its location.
+    rank: u32,
 }
 
 impl Operation<'_> {
@@ -223,14 +217,77 @@ impl Operation<'_> {
         calls::name(self.signature.operation)
     }
 
-    /// The parts of [`off`](Self::off) that are causes of their own, ns: the rest is what such a call is for.
-    pub fn off_its_work(&self) -> [i64; OUTSIDE.len()] {
-        // Most records tell nothing of it.
-        if self.off == [0; OUTSIDE.len()] {
-            return self.off;
+    /// Data sent and its target; for a collective, the rank's contribution.
+    #[inline]
+    pub fn send(&self) -> Endpoint {
+        self.end(self.event.send(self.signature))
+    }
+
+    /// Data received and its source; for a collective, the rank's result.
+    #[inline]
+    pub fn receive(&self) -> Endpoint {
+        self.end(self.event.receive(self.signature))
+    }
+
+    #[inline]
+    fn end(&self, end: Endpoint) -> Endpoint {
+        match self.has(flags::COLLECTIVE) {
+            true => Endpoint {
+                peer: PEER_NONE,
+                tag: 0,
+                ..end
+            },
+            false => end,
         }
+    }
+
+    /// Root of a collective, world rank.
+    pub fn root(&self) -> Option<u32> {
+        if !self.has(flags::COLLECTIVE) {
+            return None;
+        }
+        match self.event.send(self.signature).peer {
+            PEER_ROOT => Some(self.rank),
+            root => u32::try_from(root).ok(),
+        }
+    }
+
+    /// Parts of the time since the call before, by [`OUTSIDE`], ns.
+    #[inline]
+    pub fn beside(&self) -> [i64; OUTSIDE.len()] {
+        match self.event.beside.is_work() {
+            true => [0; OUTSIDE.len()],
+            false => OUTSIDE.map(|kind| self.length_ns(kind.of(&self.event.beside))),
+        }
+    }
+
+    /// Parts of the call itself that were not its work, by [`OUTSIDE`], ns. What it waited is among them.
+    #[inline]
+    pub fn off(&self) -> [i64; OUTSIDE.len()] {
+        match self.event.inside.is_work() {
+            true => [0; OUTSIDE.len()],
+            false => self.event.inside.of_call(|ticks| self.length_ns(ticks)),
+        }
+    }
+
+    fn length_ns(&self, ticks: u64) -> i64 {
+        self.clock.length_ns(ticks) as i64
+    }
+
+    /// The parts of [`off`](Self::off) that are causes of their own, ns: the rest is what such a call is for.
+    #[inline]
+    pub fn off_its_work(&self) -> [i64; OUTSIDE.len()] {
+        let off = self.off();
+        // Most records tell nothing of it.
+        match off == [0; OUTSIDE.len()] {
+            true => off,
+            false => self.told(off),
+        }
+    }
+
+    #[cold]
+    fn told(&self, mut off: [i64; OUTSIDE.len()]) -> [i64; OUTSIDE.len()] {
         let told = tells((self.signature.operation, self.class), self.look.is_some());
-        let mut off = self.off;
         off.iter_mut()
             .zip(told)
             .for_each(|(time, told)| *time *= i64::from(told));
@@ -344,7 +401,6 @@ struct OfSignature {
     call_path: u32,
     /// Whether they are regions of the program.
     is_region: bool,
-    is_collective: bool,
     outcome: Outcome,
     /// What they look for.
     looking: Option<LooksOf>,
@@ -363,7 +419,6 @@ impl<'e> Operations<'e> {
         let of_signature = |signature: &Signature| OfSignature {
             call: calls::call(signature.operation),
             is_region: calls::call(signature.operation).is_some_and(Call::is_user),
-            is_collective: signature.has(flags::COLLECTIVE),
             outcome: match signature.flags {
                 f if f & flags::FAILED != 0 => Outcome::Failed,
                 f if f & flags::UNSUCCESSFUL != 0 => Outcome::FoundNothing,
@@ -448,18 +503,8 @@ impl<'e> Operations<'e> {
                     return ControlFlow::Continue(());
                 }
             };
-            let (send, receive) = (event.send(signature), event.receive(signature));
-            let root = || match send.peer {
-                PEER_ROOT => Some(rank),
-                root => u32::try_from(root).ok(),
-            };
-            let of_group = |end: Endpoint| Endpoint {
-                peer: PEER_NONE,
-                tag: 0,
-                ..end
-            };
             let of = &by_signature[event.signature as usize];
-            let (is_region, is_collective) = (of.is_region, of.is_collective);
+            let is_region = of.is_region;
             // The end record of a region with recorded calls tells the region's length.
             let lasted = event.value.filter(|_| is_region).unwrap_or(0);
             let enter = time(event.enter.saturating_sub(lasted));
@@ -496,12 +541,6 @@ impl<'e> Operations<'e> {
                     Some((_, ticks)) => clock.length_ns(u64::from(ticks)) as i64,
                     None => leave - enter,
                 },
-                send: if is_collective { of_group(send) } else { send },
-                receive: match is_collective {
-                    true => of_group(receive),
-                    false => receive,
-                },
-                root: is_collective.then(root).flatten(),
                 group: of.group,
                 call_path: of.call_path,
                 calls: match is_region {
@@ -512,17 +551,11 @@ impl<'e> Operations<'e> {
                 outcome: of.outcome,
                 look,
                 look_at,
-                beside: match event.beside.is_work() {
-                    true => [0; OUTSIDE.len()],
-                    false => OUTSIDE.map(|kind| length_ns(kind.of(&event.beside))),
-                },
-                off: match event.inside.is_work() {
-                    true => [0; OUTSIDE.len()],
-                    false => event.inside.of_call(length_ns),
-                },
                 region,
                 event,
                 signature,
+                clock,
+                rank,
             })
         })
     }

@@ -46,11 +46,11 @@ impl<W: Write + Send + 'static> TimeLine<'_, W> {
             true => operation.leave,
             false => operation.enter,
         };
-        self.outside(at, operation.beside, (since, until))?;
+        self.outside(at, operation.beside(), (since, until))?;
         // What a call did more than it waited, it did at its end.
-        let inside: i64 = operation.off.iter().sum();
+        let inside: i64 = operation.off().iter().sum();
         let since = operation.leave.saturating_sub(inside).max(operation.enter);
-        self.outside(at, operation.off, (since, operation.leave))?;
+        self.outside(at, operation.off(), (since, operation.leave))?;
         self.count_in(at, operation, (since, until))?;
         for (path, time) in self.events.moments(at, operation) {
             self.sample(at, path, time)?;

@@ -185,7 +185,7 @@ impl Selection {
             let known = of.entry(key);
             let known = known.or_insert_with(|| self.has(share, key).then(Row::default));
             let Some(sum) = known else { return };
-            let bytes = call.send.bytes.saturating_add(call.receive.bytes);
+            let bytes = call.send().bytes.saturating_add(call.receive().bytes);
             let begins = (stretch.0..stretch.1).contains(&call.enter);
             if let Some((_, bytes)) = message(call).filter(|_| begins) {
                 sums.sizes.add(bytes);
