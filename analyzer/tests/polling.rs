@@ -428,6 +428,135 @@ fn who_looks_in_turn_waits_for_the_late_rank_in_all_looks() {
     }
 }
 
+/// How a loop of [`exchange`] goes on after its test found that the barrier is complete, at 61 ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum After {
+    /// It ends, at once or after a last probe.
+    Ends,
+    Probes,
+    /// It looks for the message, at once, or after calls that handle what it found.
+    Looks,
+    Handles,
+}
+
+/// Rank 0 looks in turn for a message, and whether a barrier is complete, until 61 ms; rank 1 comes to that at
+/// 60 ms. The message comes at 100 ms, and rank 0 looks for it from 80 ms on at the latest.
+fn exchange(after: After) -> Vec<Calls> {
+    let mut r = ranks(3);
+    let post = Signature {
+        flags: flags::COLLECTIVE | flags::POSTS,
+        ..collective(number::MPI_Ibarrier, PEER_NONE)
+    };
+    for (rank, enter) in [(0, MS), (1, 60 * MS), (2, 2 * MS)] {
+        r[rank].call(10, post, enter, enter + US);
+    }
+    for rank in [1, 2] {
+        r[rank].test(12, &[0], 61 * MS, 61 * MS + US);
+    }
+    let any = flags::ANY_SOURCE | flags::ANY_TAG;
+    let of_any = probe(PEER_ANY, TAG_ANY, flags::UNSUCCESSFUL | any);
+    for at in (10 * MS..61 * MS).step_by(20_000) {
+        r[0].call(20, of_any, at, at + 10 * US);
+        r[0].call(21, vain(number::MPI_Test), at + 10 * US, at + 20 * US);
+    }
+    r[0].test(21, &[0], 61 * MS, 61 * MS + US);
+    let begin = match after {
+        After::Ends | After::Probes => 80 * MS,
+        After::Looks => 61 * MS + 10 * US,
+        After::Handles => 61 * MS + 40 * US,
+    };
+    match after {
+        After::Probes => r[0].call(20, of_any, 61 * MS + US, 61 * MS + 2 * US),
+        After::Handles => {
+            r[0].send(22, 2, 7, 61 * MS + 20 * US, 61 * MS + 21 * US);
+            r[2].recv(30, 0, 7, 70 * MS, 71 * MS);
+        }
+        _ => {}
+    }
+    if begin == 80 * MS {
+        r[0].send(23, 2, 8, 79 * MS, 79 * MS + US);
+        r[2].recv(31, 0, 8, 80 * MS, 81 * MS);
+    }
+    for at in (begin..100 * MS).step_by(10_000) {
+        r[0].call(20, of_any, at, at + 10 * US);
+    }
+    let found = probe(1, 5, flags::RECEIVES | flags::PEEKS | any);
+    r[0].call(20, found, 100 * MS + 20 * US, 100 * MS + 21 * US);
+    r[0].recv(24, 1, 5, 100 * MS + 22 * US, 100 * MS + 23 * US);
+    r[1].send(11, 0, 5, 100 * MS, 100 * MS + US);
+    r
+}
+
+/// Who looks for a message and for the end of a barrier waits in all looks for the last member, if the loop ends then.
+#[test]
+fn looks_beside_one_that_ends_the_loop_wait_for_the_same() {
+    let near = |found: i64, us: u64| {
+        assert!(found.abs_diff((us * US) as i64) <= 30 * US, "{found}, {us}");
+    };
+    for after in [After::Ends, After::Probes, After::Looks, After::Handles] {
+        let report = report(|| exchange(after));
+        let waits = ["wait_at_barrier_polled", "late_sender_polled"];
+        let [barrier, message] = waits.map(|pattern| total(&report, pattern));
+        let by_probes = |found: &&laggard_report::Bottleneck| {
+            found.pattern == waits[0] && found.location.line == 20
+        };
+        let by_probes = report.bottlenecks.iter().find(by_probes);
+        let by_probes = by_probes.map_or(0, |found| (found.severity_s * 1e9) as i64);
+        match after {
+            After::Ends | After::Probes => {
+                near(barrier, 50_000);
+                near(by_probes, 25_000);
+                near(message, 20_000);
+            }
+            // A near miss: it waits for the message, too.
+            After::Looks | After::Handles => {
+                near(barrier, 25_000);
+                near(by_probes, 0);
+                near(message, 25_460 + 39_000);
+            }
+        }
+        assert_eq!(total(&report, "looked_in_vain"), 0, "{after:?}");
+        assert_eq!(report.untraced_s, Some(0.0), "{after:?}");
+        let roots = report.root_causes.as_ref().unwrap();
+        let of_rank_1 = roots.iter().filter(|root| root.rank_set == "1");
+        let of_rank_1: f64 = of_rank_1.map(|root| root.severity_s).sum();
+        near((of_rank_1 * 1e9) as i64, ((barrier + message) as u64) / US);
+        if matches!(after, After::Ends | After::Probes) {
+            assert!(roots.iter().all(|root| root.activity == "computation"));
+        }
+        let sum: f64 = report.waiting_by_activity_s.values().sum();
+        let location = &report.locations[0];
+        assert!(location.wait_s <= location.communication_s, "{location:?}");
+        let waited: f64 = report
+            .locations
+            .iter()
+            .map(|location| location.wait_s)
+            .sum();
+        assert!((sum - waited).abs() < 1e-6, "{after:?}: {sum} {waited}");
+    }
+}
+
+/// Rank 0 tests in turn what rank 1 never sends, and a message of rank 2.
+#[test]
+fn tests_beside_one_that_ends_the_loop_wait_for_the_same() {
+    let report = report(|| {
+        let mut r = ranks(3);
+        r[0].irecv(10, 1, 9, MS);
+        let request = r[0].irecv(11, 2, 5, 2 * MS);
+        for at in (10 * MS..61 * MS).step_by(20_000) {
+            r[0].call(20, vain(number::MPI_Test), at, at + 10 * US);
+            r[0].call(21, vain(number::MPI_Test), at + 10 * US, at + 20 * US);
+        }
+        r[0].test(21, &[request], 61 * MS, 61 * MS + US);
+        r[2].send(30, 0, 5, 60 * MS, 60 * MS + US);
+        r
+    });
+    let waited = total(&report, "late_sender_polled");
+    assert!(waited.abs_diff(50 * MS as i64) < 10 * US, "{waited}");
+    assert_eq!(total(&report, "looked_in_vain"), 0);
+    assert_eq!(report.untraced_s, Some(0.0));
+}
+
 #[test]
 fn probes_look_at_a_channel() {
     let report = report(|| {

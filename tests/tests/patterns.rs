@@ -109,6 +109,7 @@ programs! {
     root_cause_post: "root_cause_post.c";
     root_cause_shmem_chain: "root_cause_shmem_chain.c";
     root_cause_shmem_lock: "root_cause_shmem_lock.c";
+    root_cause_sparse_exchange: "root_cause_sparse_exchange.c";
     root_cause_testany: "root_cause_testany.c";
     root_cause_two: "root_cause_two.c";
     root_cause_window_lock: "root_cause_window_lock.c";

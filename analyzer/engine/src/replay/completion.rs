@@ -282,6 +282,7 @@ impl Rank<'_> {
                         since: looks.begin,
                         until: looks.end,
                         beside: false,
+                        elsewhere: NONE,
                     }),
                     ..Loss::sure(PatternId::LookedInVain, looks.looked, None)
                 };

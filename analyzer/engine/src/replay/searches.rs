@@ -370,9 +370,15 @@ impl Watching {
             // An archive may not tell the address.
             if !is_known && !watch.is_of_window() && (watch.address != 0 || watch.is_user()) {
                 let episode = open.episode.as_ref();
-                let looked = episode.map(|episode| episode.before(episode.found));
-                let waited = looked.unwrap_or(interval.duration());
-                charged.charge(hosts, waiting, Loss::unexplained(waited));
+                let Some(episode) = episode else {
+                    charged.charge(hosts, waiting, Loss::unexplained(interval.duration()));
+                    continue;
+                };
+                let looked = [Lost::new(
+                    PatternId::Unexplained,
+                    episode.found - watch.enter,
+                )];
+                charged.charge_all(hosts, waiting, &Lost::polled(&looked, watch.enter, episode));
                 continue;
             }
             if !is_known && open.episode.is_some() {

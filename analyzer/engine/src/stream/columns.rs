@@ -254,8 +254,8 @@ impl<'a> Stream<'a> {
         self.location
     }
 
-    /// The next call that `is_wanted` by its signature, and when it is entered, ns. It is not taken.
-    pub fn peek(&self, is_wanted: impl Fn(u32) -> bool) -> Option<(i64, Event)> {
+    /// What is found first among the calls that come next, given with their enters and leaves, ns. They are not taken.
+    pub fn peek<T>(&self, mut find: impl FnMut(&Event, (i64, i64)) -> Option<T>) -> Option<T> {
         let mut here = self.opened.then_some((self.at, self.base));
         for chunk in self.location.chunks.get(self.chunk..)? {
             let is_sound = here.is_some() || self.location.verify(chunk);
@@ -265,8 +265,10 @@ impl<'a> Stream<'a> {
             }
             let mut decoder = Decoder::new(self.location.records(chunk).get(at..)?, base);
             while let Some(event) = decoder.next() {
-                if is_wanted(event.signature) {
-                    return Some((self.clock.ns(event.enter), event.clone()));
+                let enter = self.clock.ns(event.enter);
+                let leave = self.clock.ns(event.leave).max(enter);
+                if let Some(found) = find(event, (enter, leave)) {
+                    return Some(found);
                 }
             }
         }

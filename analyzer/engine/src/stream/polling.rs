@@ -4,6 +4,9 @@
 //! place is an operation and call path, and what is looked at as far as looks tell it: the channel
 //! of a probe, a variable or a lock in symmetric memory. Tests do not tell their requests; a request
 //! was not looked at before it was posted.
+//!
+//! A loop may look at several places in turn. If it ends when one of them finds something, the looks at the others
+//! waited for that, too.
 
 use std::collections::VecDeque;
 
@@ -49,6 +52,8 @@ pub struct Episode {
     pub found: i64,
     /// Whether looks at other places found nothing meanwhile.
     pub beside: bool,
+    /// Looks at other places that waited for the same, each with a signature.
+    others: Vec<(u32, Episode)>,
 }
 
 impl Stretch {
@@ -83,24 +88,29 @@ impl Episode {
         }
     }
 
-    /// Takes the looks after the request with this number was posted, or all, and leaves the rest.
-    fn since_post(&mut self, number: Option<u64>) -> Episode {
-        let is_since = |stretch: &Stretch| number.is_none_or(|number| stretch.posts > number);
+    /// Takes some of the looks, and leaves the rest.
+    fn take(&mut self, is_taken: impl Fn(&Stretch) -> bool) -> Episode {
         let all = std::mem::take(&mut self.stretches).into_iter();
-        let (since, rest) = all.partition(is_since);
+        let (taken, rest) = all.partition(is_taken);
         self.stretches = rest;
         Episode {
-            stretches: since,
+            stretches: taken,
             ..Episode::default()
         }
     }
 
-    /// When it began, ns.
+    /// When it began at the own place, ns.
     pub fn begin(&self) -> Option<i64> {
         Some(self.stretches.first()?.begin)
     }
 
-    /// Looking before a moment, ns.
+    /// The looks at each place. Those elsewhere have a signature of looks there, the others `NONE`.
+    pub fn parts(&self) -> impl Iterator<Item = (u32, &Episode)> {
+        let others = self.others.iter().map(|(of, part)| (*of, part));
+        std::iter::once((NONE, self)).chain(others)
+    }
+
+    /// Looking at the own place before a moment, ns.
     pub fn before(&self, moment: i64) -> i64 {
         let parts = self.stretches.iter().map(|stretch| {
             let whole = stretch.end - stretch.begin;
@@ -306,12 +316,84 @@ pub struct Polling {
     ended: VecDeque<(u64, Episode)>,
     /// Where it looked last.
     recent: Recent,
-    /// The looks of this slab, if requested.
+    /// The looks of this slab, if requested. One that ends episodes elsewhere is there once more for each of these.
     pub noted: Option<Vec<NotedLook>>,
 }
 
 /// Most places of looks in turn that are told of each other.
 const IN_TURN: usize = 8;
+
+/// Most records after a look that found something in which it is searched how its loop goes on.
+const AHEAD: usize = 64;
+/// Who works for so long before a call that is no look does more than to handle what it found, ns.
+const HANDLING_NS: i64 = 50_000;
+
+/// Whether a loop of looks goes on after the one at a position, which found something.
+#[cold]
+fn goes_on((columns, at): (&Columns, usize), rows: &[Row], stream: &Stream) -> bool {
+    let found = &rows[columns.signature[at] as usize];
+    let mut ahead = Ahead {
+        rows,
+        leave: columns.leave[at],
+        may_receive: found.has(flags::PEEKS),
+        count: 0,
+        vain: SmallVec::new(),
+    };
+    let mut next = at + 1..columns.enter.len();
+    let known = next.find_map(|at| {
+        let times = (columns.enter[at], columns.leave[at]);
+        ahead.take(columns.signature[at], times, columns.event(at))
+    });
+    // The slab may end in between.
+    let further = |event: &Event, times| ahead.take(event.signature, times, Some(event));
+    known.or_else(|| stream.peek(further)).unwrap_or(false)
+}
+
+/// Calls after a look that found something.
+struct Ahead<'r> {
+    rows: &'r [Row],
+    /// The leave of the last one, ns.
+    leave: i64,
+    /// Whether the next one may receive what was found.
+    may_receive: bool,
+    count: usize,
+    /// Signatures of looks that found nothing.
+    vain: SmallVec<[u32; IN_TURN]>,
+}
+
+impl Ahead<'_> {
+    /// Takes the next call. Returns whether the loop goes on, once that is known.
+    fn take(
+        &mut self,
+        signature: u32,
+        (enter, leave): (i64, i64),
+        event: Option<&Event>,
+    ) -> Option<bool> {
+        self.count += 1;
+        if self.count > AHEAD {
+            return Some(true);
+        }
+        let row = self.rows.get(signature as usize)?;
+        if row.is_mark() {
+            return None;
+        }
+        let before = enter - std::mem::replace(&mut self.leave, leave);
+        let may_receive = std::mem::take(&mut self.may_receive);
+        if !row.looks || row.idles && event.is_none_or(|event| event.completed.is_empty()) {
+            // Others need this thread in a collective.
+            let receives = may_receive && row.has(flags::RECEIVES);
+            let is_over = before >= HANDLING_NS && !receives || row.has(flags::COLLECTIVE);
+            return is_over.then_some(false);
+        }
+        // What is left of the last turn looks at each place once, and finds nothing.
+        let is_series = event.is_some_and(|event| event.repeated.is_some());
+        if is_series || !is_vain(row) || self.vain.contains(&signature) {
+            return Some(true);
+        }
+        self.vain.push(signature);
+        None
+    }
+}
 
 /// The places of the last looks in vain, the latest last.
 #[derive(Debug, Default)]
@@ -390,6 +472,7 @@ impl Polling {
                 let place = self.place;
                 let found = self.looking.get_mut(place as usize);
                 let mut ends = false;
+                let mut others = SmallVec::new();
                 if look.is_vain {
                     if let Some(found) = found {
                         self.recent.add(place);
@@ -405,25 +488,54 @@ impl Polling {
                     && let Some(first) = found_by(listed(lists, row), event, self.posts)
                 {
                     found.add(&look, times, (self.posts, self.last));
-                    let mut episode = found.end(times.0, first);
+                    let is_since = |s: &Stretch| first.is_none_or(|number| s.posts > number);
+                    let mut episode = found.end(times.0, is_since);
                     let begin = episode.begin().unwrap_or(times.0);
                     episode.beside = self.looked_beside(place, begin);
+                    others = self.in_turn(place, begin);
+                    if !others.is_empty() && goes_on((columns, at), rows, stream) {
+                        others.clear();
+                    }
+                    for &at in &others {
+                        let other = &mut self.looking[at as usize];
+                        let part = other.end(times.0, |stretch| stretch.end > begin);
+                        episode.others.push((other.signature, part));
+                    }
                     self.ended.push_back((columns.number + at as u64, episode));
                     ends = true;
                 }
                 if let Some(noted) = &mut self.noted {
-                    let row = self.row;
-                    noted.push(NotedLook {
-                        position: at,
-                        look,
-                        at: LookAt { place, row, ends },
-                        shortest: self.looks.shortest(),
-                    });
+                    let (row, shortest) = (self.row, self.looks.shortest());
+                    let mut note = |look, place, ends| {
+                        noted.push(NotedLook {
+                            position: at,
+                            look,
+                            at: LookAt { place, row, ends },
+                            shortest,
+                        });
+                    };
+                    note(look, place, ends);
+                    let nothing = Look {
+                        calls: 0,
+                        between: 0,
+                        ..look
+                    };
+                    others.into_iter().for_each(|at| note(nothing, at, true));
                 }
             }
             self.posts += u64::from(row.has(flags::POSTS));
             self.last = columns.signature[at];
         }
+    }
+
+    /// Other places with looks in vain since a moment, ns.
+    fn in_turn(&self, place: u32, since: i64) -> SmallVec<[u32; IN_TURN]> {
+        let others = self.recent.0.iter().filter(|&&at| at != place);
+        let is_open = |&at: &u32| {
+            let last = self.looking[at as usize].episode.stretches.last();
+            last.is_some_and(|last| last.end > since)
+        };
+        others.copied().filter(is_open).collect()
     }
 
     /// Whether looks at others of the last places found nothing since a moment, ns.
@@ -589,12 +701,12 @@ impl Looking {
         }
     }
 
-    /// Ends the episode: a look found something that was posted as request `first`, if it was.
-    fn end(&mut self, found: i64, first: Option<u64>) -> Episode {
+    /// Ends the episode: a look found something then, ns, that some of the looks waited for.
+    fn end(&mut self, found: i64, is_for_it: impl Fn(&Stretch) -> bool) -> Episode {
         // Looks before that were for something else.
-        let episode = std::mem::take(&mut self.episode).since_post(first);
+        let episode = std::mem::take(&mut self.episode).take(&is_for_it);
         self.close();
-        self.vain.0.since_post(first);
+        self.vain.0.take(&is_for_it);
         self.vain.1 = Between::default();
         let between = std::mem::take(&mut self.between.1);
         self.between.0.merge(&between);

@@ -2,6 +2,7 @@
 
 use laggard_patterns::PatternId;
 
+use crate::basics::ends::NONE;
 use crate::stream::polling::Episode;
 use crate::waits::log::{Log, ShortLog};
 use crate::waits::sums::LocalFindings;
@@ -78,6 +79,8 @@ pub struct Looked {
     pub until: i64,
     /// See [`Episode::beside`].
     pub beside: bool,
+    /// A signature of the looks, if they are elsewhere than the one that found something; otherwise `NONE`.
+    pub elsewhere: u32,
 }
 
 /// An owned [`Loss`].
@@ -151,6 +154,14 @@ impl Charged {
         if loss.severity <= 0 {
             return;
         }
+        let elsewhere = loss.looked.map(|looked| looked.elsewhere);
+        let waiting = match elsewhere.filter(|&signature| signature != NONE) {
+            Some(signature) => Waiting {
+                signature,
+                ..waiting
+            },
+            None => waiting,
+        };
         let differs = |late: &Detail| hosts.differ(waiting.rank, late.rank);
         let inter_host = match loss.whom {
             _ if self.is_bare => 0,
@@ -232,32 +243,44 @@ impl Lost {
     /// meanwhile.
     pub fn polled(losses: &[Lost], since: i64, episode: &Episode) -> Vec<Lost> {
         let mut moment = since;
-        let polled = losses.iter().map(|lost| {
-            let (begin, before) = (moment, episode.before(moment));
-            moment = moment.saturating_add(lost.severity);
-            let severity = episode.before(moment) - before;
-            let part = |share: i64| {
-                let product = i128::from(share) * i128::from(severity);
-                (product / i128::from(lost.severity.max(1))) as i64
-            };
-            let shares = lost
-                .shares
-                .iter()
-                .map(|(share, late)| (part(*share), *late));
-            Lost {
-                pattern: lost.pattern.polled(),
-                severity,
-                doubt: part(lost.doubt),
-                shares: shares.collect(),
-                looked: Some(Looked {
-                    since: begin,
-                    until: moment,
-                    beside: episode.beside,
-                }),
-                ..lost.clone()
-            }
+        let polled = losses.iter().flat_map(|lost| {
+            let begin = moment;
+            moment = begin.saturating_add(lost.severity);
+            let parts = episode.parts();
+            parts.map(move |part| Lost::of_looks(lost, (begin, moment), part, episode.beside))
         });
         polled.collect()
+    }
+
+    /// A loss as far as looks were made at one place in its time, ns.
+    fn of_looks(
+        lost: &Lost,
+        (since, until): (i64, i64),
+        (elsewhere, looks): (u32, &Episode),
+        beside: bool,
+    ) -> Lost {
+        let severity = looks.before(until) - looks.before(since);
+        let part = |share: i64| {
+            let product = i128::from(share) * i128::from(severity);
+            (product / i128::from(lost.severity.max(1))) as i64
+        };
+        let shares = lost
+            .shares
+            .iter()
+            .map(|(share, late)| (part(*share), *late));
+        Lost {
+            pattern: lost.pattern.polled(),
+            severity,
+            doubt: part(lost.doubt),
+            shares: shares.collect(),
+            looked: Some(Looked {
+                since,
+                until,
+                beside,
+                elsewhere,
+            }),
+            ..lost.clone()
+        }
     }
 
     /// The loss to charge.

@@ -413,7 +413,7 @@ impl Building {
     ) {
         let measured = self.index.measured;
         for (at, (enter, leave, signature)) in positions.clone().zip(calls.some(positions)) {
-            if let Some((_, noted)) = looks.next_if(|(position, _)| *position == at) {
+            while let Some((_, noted)) = looks.next_if(|(position, _)| *position == at) {
                 let operation = calls.signatures()[signature as usize].operation;
                 self.look(noted, (signature, operation), (enter, leave));
             }

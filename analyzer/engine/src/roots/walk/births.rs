@@ -4,6 +4,7 @@
 //! ranks as if the two were one until then; what it inherits is charged to that one. Waits stay where they
 //! were: the backward sweep hands the costs of what was inherited on to the creator.
 
+use laggard_trace::Event;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Walker;
@@ -167,11 +168,12 @@ impl Walker<'_> {
             self.alone,
         ) = lists;
         ahead.moments.keep_heirs(wanted);
-        match self.stream.peek(is_call(&self.thread.rows)) {
-            Some((enter, event)) => {
-                let leave = self.stream.moment_ns(event.leave).max(enter);
+        let is_call = is_call(&self.thread.rows);
+        let next = |event: &Event, times| is_call(event.signature).then(|| (event.clone(), times));
+        match self.stream.peek(next) {
+            Some((event, times)) => {
                 let call = (u64::MAX, Some(&event));
-                ahead.enter(event.signature, (enter, leave), call, members);
+                ahead.enter(event.signature, times, call, members);
             }
             None => ahead.close(members),
         }
