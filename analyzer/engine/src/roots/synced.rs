@@ -234,8 +234,12 @@ impl Synced {
     pub fn pair(&mut self, number: u32, now: &Spent, polled: Option<Polled>) -> &mut Sums {
         let sums = &mut self.sums[number as usize];
         let last = || self.earlier.get(&number)?.last();
-        let is_in_turn =
-            |polled: &Polled| polled.beside || last().is_some_and(|(came, _)| *came > polled.began);
+        let is_in_turn = |polled: &Polled| {
+            let is_beside = |(came, _): &(i64, Sums)| *came > polled.began;
+            // Looks at several places may wait for the same.
+            let is_known = |(came, _): &(i64, Sums)| *came == polled.came;
+            (polled.beside || last().is_some_and(is_beside)) && !last().is_some_and(is_known)
+        };
         if let Some(polled) = polled.filter(is_in_turn) {
             let earlier = self.earlier.entry(number).or_default();
             // The memory of what nobody needs is used again.

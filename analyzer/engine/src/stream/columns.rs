@@ -254,10 +254,15 @@ impl<'a> Stream<'a> {
         self.location
     }
 
-    /// What is found first among the calls that come next, given with their enters and leaves, ns. They are not taken.
-    pub fn peek<T>(&self, mut find: impl FnMut(&Event, (i64, i64)) -> Option<T>) -> Option<T> {
+    /// What is found first among the calls that come next, given with their enters and leaves, ns, in at most so many
+    /// chunks. They are not taken.
+    pub fn peek<T>(
+        &self,
+        chunks: usize,
+        mut find: impl FnMut(&Event, (i64, i64)) -> Option<T>,
+    ) -> Option<T> {
         let mut here = self.opened.then_some((self.at, self.base));
-        for chunk in self.location.chunks.get(self.chunk..)? {
+        for chunk in self.location.chunks.get(self.chunk..)?.iter().take(chunks) {
             let is_sound = here.is_some() || self.location.verify(chunk);
             let (at, base) = here.take().unwrap_or((0, chunk.base));
             if !is_sound {
@@ -313,7 +318,7 @@ impl<'a> Stream<'a> {
     }
 
     fn leave_chunk(&mut self, chunk: &Chunk) {
-        self.location.release(chunk);
+        self.location.pass(chunk);
         self.chunk += 1;
         self.opened = false;
     }

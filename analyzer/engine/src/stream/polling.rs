@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use laggard_patterns::polled::is_looking;
 use laggard_trace::calls::number;
 use laggard_trace::{Event, OUTCOME_CANCELLED, PEER_ANY, Signature, TAG_ANY, flags};
 use rustc_hash::FxHashMap;
@@ -57,6 +58,16 @@ pub struct Episode {
 }
 
 impl Stretch {
+    /// Looking before a moment, ns.
+    fn before(&self, moment: i64) -> i64 {
+        let whole = self.end - self.begin;
+        match moment.saturating_sub(self.begin) {
+            ..=0 => 0,
+            part if part >= whole => self.looked,
+            part => (i128::from(self.looked) * i128::from(part) / i128::from(whole)) as i64,
+        }
+    }
+
     /// Adds the next one.
     fn join(&mut self, next: &Stretch) {
         self.looked += next.looked;
@@ -99,6 +110,33 @@ impl Episode {
         }
     }
 
+    /// Takes the looks since a moment, ns, and leaves the rest. One stretch may be divided, unless it began in the same
+    /// turn of looks, of which each takes so long, ns.
+    fn take_since(&mut self, moment: i64, look: i64) -> Episode {
+        let mut since = Episode::default();
+        for stretch in std::mem::take(&mut self.stretches) {
+            let moment = match is_looking(moment - stretch.begin, look) {
+                true => stretch.begin.min(moment),
+                false => moment,
+            };
+            let before = Stretch {
+                end: stretch.end.min(moment),
+                looked: stretch.before(moment),
+                last: stretch.last.min(moment),
+                ..stretch
+            };
+            let after = Stretch {
+                begin: stretch.begin.max(moment),
+                looked: stretch.looked - before.looked,
+                ..stretch
+            };
+            let (left, taken) = (&mut self.stretches, &mut since.stretches);
+            left.extend((before.begin < before.end).then_some(before));
+            taken.extend((after.begin < after.end).then_some(after));
+        }
+        since
+    }
+
     /// When it began at the own place, ns.
     pub fn begin(&self) -> Option<i64> {
         Some(self.stretches.first()?.begin)
@@ -112,15 +150,8 @@ impl Episode {
 
     /// Looking at the own place before a moment, ns.
     pub fn before(&self, moment: i64) -> i64 {
-        let parts = self.stretches.iter().map(|stretch| {
-            let whole = stretch.end - stretch.begin;
-            match moment.saturating_sub(stretch.begin) {
-                ..=0 => 0,
-                part if part >= whole => stretch.looked,
-                part => (i128::from(stretch.looked) * i128::from(part) / i128::from(whole)) as i64,
-            }
-        });
-        parts.sum()
+        let parts = self.stretches.iter();
+        parts.map(|stretch| stretch.before(moment)).sum()
     }
 }
 
@@ -214,6 +245,13 @@ struct Run {
     row: u64,
 }
 
+impl Run {
+    /// What a look takes, ns.
+    fn mean_look(&self) -> i64 {
+        self.stretch.looked / self.calls.max(1) as i64
+    }
+}
+
 /// Looks at one place.
 #[derive(Debug, Default)]
 struct Looking {
@@ -221,7 +259,7 @@ struct Looking {
     signature: u32,
     /// Looks since one found something.
     episode: Episode,
-    /// When the last one found something, ns; 0 if none did.
+    /// When a look found what looks here waited for, the last time, ns; 0: none did.
     found: i64,
     /// Of all episodes that found something, and of this one, if it does.
     between: (Between, Between),
@@ -346,7 +384,9 @@ fn goes_on((columns, at): (&Columns, usize), rows: &[Row], stream: &Stream) -> b
     });
     // The slab may end in between.
     let further = |event: &Event, times| ahead.take(event.signature, times, Some(event));
-    known.or_else(|| stream.peek(further)).unwrap_or(false)
+    let known = known.or_else(|| stream.peek(AHEAD, further));
+    // A trace that has no end tells of none.
+    known.unwrap_or(stream.location().end.is_none())
 }
 
 /// Calls after a look that found something.
@@ -357,9 +397,12 @@ struct Ahead<'r> {
     /// Whether the next one may receive what was found.
     may_receive: bool,
     count: usize,
-    /// Signatures of looks that found nothing.
-    vain: SmallVec<[u32; IN_TURN]>,
+    /// Looks that found nothing: their signatures, and what else tells their places apart.
+    vain: SmallVec<[Told; IN_TURN]>,
 }
+
+/// A signature, and the address and source of an event that differ from it.
+type Told = (u32, Option<u64>, Option<(i32, i32)>);
 
 impl Ahead<'_> {
     /// Takes the next call. Returns whether the loop goes on, once that is known.
@@ -387,10 +430,12 @@ impl Ahead<'_> {
         }
         // What is left of the last turn looks at each place once, and finds nothing.
         let is_series = event.is_some_and(|event| event.repeated.is_some());
-        if is_series || !is_vain(row) || self.vain.contains(&signature) {
+        let of = |event: &Event| (signature, event.address, event.receive_endpoint);
+        let look = event.map_or((signature, None, None), of);
+        if is_series || !is_vain(row) || self.vain.contains(&look) {
             return Some(true);
         }
-        self.vain.push(signature);
+        self.vain.push(look);
         None
     }
 }
@@ -489,7 +534,9 @@ impl Polling {
                 {
                     found.add(&look, times, (self.posts, self.last));
                     let is_since = |s: &Stretch| first.is_none_or(|number| s.posts > number);
-                    let mut episode = found.end(times.0, is_since);
+                    let mut episode = found.end(times.0, |looks| looks.take(is_since));
+                    // Looks before that were for something else.
+                    found.episode = Episode::default();
                     let begin = episode.begin().unwrap_or(times.0);
                     episode.beside = self.looked_beside(place, begin);
                     others = self.in_turn(place, begin);
@@ -498,7 +545,8 @@ impl Polling {
                     }
                     for &at in &others {
                         let other = &mut self.looking[at as usize];
-                        let part = other.end(times.0, |stretch| stretch.end > begin);
+                        let look = other.run.mean_look();
+                        let part = other.end(times.0, |looks| looks.take_since(begin, look));
                         episode.others.push((other.signature, part));
                     }
                     self.ended.push_back((columns.number + at as u64, episode));
@@ -701,12 +749,11 @@ impl Looking {
         }
     }
 
-    /// Ends the episode: a look found something then, ns, that some of the looks waited for.
-    fn end(&mut self, found: i64, is_for_it: impl Fn(&Stretch) -> bool) -> Episode {
-        // Looks before that were for something else.
-        let episode = std::mem::take(&mut self.episode).take(&is_for_it);
+    /// A look found something then, ns: takes those that waited for it out of the episode.
+    fn end(&mut self, found: i64, take: impl Fn(&mut Episode) -> Episode) -> Episode {
+        let episode = take(&mut self.episode);
         self.close();
-        self.vain.0.take(&is_for_it);
+        take(&mut self.vain.0);
         self.vain.1 = Between::default();
         let between = std::mem::take(&mut self.between.1);
         self.between.0.merge(&between);

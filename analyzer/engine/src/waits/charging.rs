@@ -9,7 +9,7 @@ use crate::waits::sums::LocalFindings;
 use crate::waits::trail::Trail;
 use crate::wire::parcels::Detail;
 
-/// A call that waited. Its location and enter identify it.
+/// A call that waited. Its location and enter identify it; of looks elsewhere, those of the look that found something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waiting {
     /// World rank.
@@ -22,7 +22,7 @@ pub struct Waiting {
     pub since: i64,
     /// Its leave, ns.
     pub leave: i64,
-    /// Its signature.
+    /// Its signature, or that of the looks elsewhere.
     pub signature: u32,
 }
 
@@ -240,7 +240,7 @@ impl Lost {
     }
 
     /// These losses of a wait, one after another since it began, as far as the program looked
-    /// meanwhile.
+    /// meanwhile: one for each place of looks.
     pub fn polled(losses: &[Lost], since: i64, episode: &Episode) -> Vec<Lost> {
         let mut moment = since;
         let polled = losses.iter().flat_map(|lost| {

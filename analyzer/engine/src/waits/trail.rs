@@ -5,6 +5,9 @@ use crate::waits::charging::{Loss, Sink, WaitState, Whom};
 use crate::wire::links::Link;
 use crate::wire::parcels::Detail;
 
+/// See [`Link::beside`].
+const ELSEWHERE: u16 = 2;
+
 /// Every wait for another party, one link for each of them.
 #[derive(Debug, Default)]
 pub struct Trail(Vec<Link>);
@@ -36,7 +39,10 @@ impl Sink for Trail {
             late_rank: NONE,
             time: waiting.leave,
             left: loss.left,
-            beside: u16::from(loss.looked.is_some_and(|looked| looked.beside)),
+            beside: match loss.looked {
+                Some(looked) if looked.elsewhere != NONE => ELSEWHERE,
+                looked => u16::from(looked.is_some_and(|looked| looked.beside)),
+            },
             ..Link::default()
         };
         let (first, mut left) = (self.0.len(), loss.severity);
@@ -112,6 +118,11 @@ impl Link {
     /// Whether looks in vain waited.
     pub fn is_polled(&self) -> bool {
         self.looked > 0
+    }
+
+    /// Whether they looked for something else than what ended the wait.
+    pub fn is_elsewhere(&self) -> bool {
+        self.beside == ELSEWHERE
     }
 
     /// When the wait began, ns.

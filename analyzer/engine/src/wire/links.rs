@@ -39,7 +39,7 @@ entries! {
         pattern: u16,
         /// 1 = looks that waited for several went on after this party came.
         goes_on: u16,
-        /// 1 = looks at something else found nothing meanwhile.
+        /// 1 = looks at something else found nothing meanwhile; 2 = these are such looks, and another one ended the wait.
         beside: u16,
     }
     /// Who waits: bits of sets of 64. Several share one if there are more.

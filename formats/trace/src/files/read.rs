@@ -125,6 +125,13 @@ pub struct Chunk {
     sealed: bool,
 }
 
+impl Chunk {
+    /// Its length in the file, bytes.
+    fn bytes(&self) -> usize {
+        BLOCK_HEADER + self.count as usize * size_of::<Record>()
+    }
+}
+
 impl Location {
     /// Maps and checks a file. Damage inside it is listed and is no error.
     pub fn open(path: &Path) -> Result<Location, Error> {
@@ -323,7 +330,7 @@ impl Location {
         if self.bytes.is_mapped() {
             let map = self.bytes.get();
             let start = chunk.offset as usize;
-            let end = start + BLOCK_HEADER + chunk.count as usize * size_of::<Record>();
+            let end = start + chunk.bytes();
             let is_alone = start.div_ceil(AHEAD / 2) == end.div_ceil(AHEAD / 2);
             let end = if is_alone { end } else { start + AHEAD };
             let wanted = map.get(start..end.min(map.len())).unwrap_or(&[]);
@@ -331,24 +338,34 @@ impl Location {
         }
     }
 
-    /// About so many bytes of it may stay in memory after they were read: each release takes time, above all if several
-    /// threads share the memory.
+    /// About so many bytes of it may stay in memory behind a reader that goes through it in order: each release takes
+    /// time, above all if several threads share the memory.
     pub fn keep(&mut self, bytes: usize) {
         self.kept = bytes.max(1);
     }
 
-    /// Tells the kernel that the pages of a chunk, and of those before it, will not be needed again soon.
+    /// A reader that goes through it in order has read a chunk. Tells the kernel now and then that what it has read will
+    /// not be needed again soon.
+    pub fn pass(&self, chunk: &Chunk) {
+        let start = chunk.offset as usize;
+        let begun = start / self.kept;
+        if begun < (start + chunk.bytes()) / self.kept {
+            self.forget_until(begun * self.kept, chunk);
+        }
+    }
+
+    /// Tells the kernel that a chunk's pages will not be needed again soon.
     pub fn release(&self, chunk: &Chunk) {
+        self.forget_until(chunk.offset as usize, chunk);
+    }
+
+    /// Forgets the pages from an offset to the end of a chunk.
+    fn forget_until(&self, start: usize, chunk: &Chunk) {
         if self.bytes.is_mapped() {
+            let end = chunk.offset as usize + chunk.bytes();
             let map = self.bytes.get();
-            let start = chunk.offset as usize;
-            let end = start + BLOCK_HEADER + chunk.count as usize * size_of::<Record>();
-            let (begun, whole) = (start / self.kept, end / self.kept);
-            if begun < whole {
-                // Kernels also map pages before the one that was touched.
-                let from = (begun * self.kept).saturating_sub(16 * PAGE);
-                forget(map.get(from..end).unwrap_or(&[]));
-            }
+            // Kernels also map pages before the one that was touched.
+            forget(map.get(start.saturating_sub(16 * PAGE)..end).unwrap_or(&[]));
         }
     }
 

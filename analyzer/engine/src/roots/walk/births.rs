@@ -170,7 +170,7 @@ impl Walker<'_> {
         ahead.moments.keep_heirs(wanted);
         let is_call = is_call(&self.thread.rows);
         let next = |event: &Event, times| is_call(event.signature).then(|| (event.clone(), times));
-        match self.stream.peek(next) {
+        match self.stream.peek(usize::MAX, next) {
             Some((event, times)) => {
                 let call = (u64::MAX, Some(&event));
                 ahead.enter(event.signature, times, call, members);

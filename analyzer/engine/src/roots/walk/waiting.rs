@@ -137,7 +137,10 @@ impl Walker<'_> {
         if is_met {
             self.left = self.left.min(link.left);
         } else if !self.completing.is_empty()
-            || !self.started.is_empty() && link.is_polled() && row.is_some_and(|row| !row.blocks)
+            || !self.started.is_empty()
+                && link.is_polled()
+                && !link.is_elsewhere()
+                && row.is_some_and(|row| !row.blocks)
         {
             self.all_there = self.all_there.max(leave);
         }
