@@ -556,6 +556,72 @@ fn tests_beside_one_that_ends_the_loop_wait_for_the_same() {
     assert_eq!(report.untraced_s, Some(0.0));
 }
 
+/// Of a process that was killed nobody knows how its loop would have gone on.
+#[test]
+fn looks_beside_the_last_one_of_a_killed_process_wait_for_nothing_known() {
+    let waited = |is_killed| {
+        let report = report(|| {
+            let mut r = ranks(2);
+            r[0].irecv(10, 1, 9, MS);
+            let request = r[0].irecv(11, 1, 5, 2 * MS);
+            for at in (10 * MS..61 * MS).step_by(20_000) {
+                r[0].call(20, vain(number::MPI_Test), at, at + 10 * US);
+                r[0].call(21, vain(number::MPI_Test), at + 10 * US, at + 20 * US);
+            }
+            r[0].test(21, &[request], 61 * MS, 61 * MS + US);
+            r[0].is_killed = is_killed;
+            r[1].send(30, 0, 5, 60 * MS, 60 * MS + US);
+            r
+        });
+        let patterns = ["late_sender_polled", "looked_in_vain"];
+        patterns.map(|pattern| (total(&report, pattern) as u64 + MS / 2) / MS)
+    };
+    assert_eq!(waited(false), [50, 0]);
+    assert_eq!(waited(true), [25, 26]);
+}
+
+#[test]
+fn looks_at_variables_beside_one_that_ends_the_loop_wait_for_the_same() {
+    let trace = |goes_on: bool| {
+        move || {
+            let mut r = ranks(2);
+            let test = shmem("shmem_long_test");
+            let vain = |address| on_memory(test, flags::UNSUCCESSFUL, address);
+            let turn = [64, 128, 192];
+            for at in (10 * MS..61 * MS).step_by(30_000) {
+                for (address, at) in turn.into_iter().zip((at..).step_by(10_000)) {
+                    r[1].call(21, vain(address), at, at + 10 * US);
+                }
+            }
+            let put = Signature {
+                send: Endpoint {
+                    peer: 1,
+                    tag: 1,
+                    bytes: 8,
+                },
+                ..on_memory(shmem("shmem_long_p"), 0, 64)
+            };
+            let one = Record::extension_u64(Extension::Value, 1);
+            r[0].extended(10, put, &[one], (60 * MS, 60 * MS + US));
+            let found = on_memory(test, 0, 64);
+            r[1].extended(21, found, &[one], (61 * MS, 61 * MS + US));
+            // What is left of the turn, and perhaps another one.
+            let last = turn.into_iter().cycle().skip(1);
+            let last = last.take(if goes_on { 5 } else { 2 });
+            for (address, at) in last.zip((61 * MS + US..).step_by(10_000)) {
+                r[1].call(21, vain(address), at, at + 10 * US);
+            }
+            r
+        }
+    };
+    let near = |goes_on, ms: u64| {
+        let waited = total(&report(trace(goes_on)), "wait_on_value_polled");
+        assert!(waited.abs_diff((ms * MS) as i64) < MS, "{waited}");
+    };
+    near(false, 50);
+    near(true, 17);
+}
+
 #[test]
 fn probes_look_at_a_channel() {
     let report = report(|| {

@@ -13,16 +13,15 @@ pub type Times = BTreeMap<Key, i64>;
 enum Whom {
     Rank(usize),
     Group(usize),
-    /// A rank, in no group.
-    Alone(usize),
 }
 
 /// What a rank did since it met others.
 struct Since {
     /// Its waits, too.
     times: Times,
-    /// In which of its calls they met.
+    /// In which of its calls they met; and if that was by a broadcast, in which group.
     met: usize,
+    broadcast: Option<usize>,
     /// The calls from then on whose waits count.
     after: std::ops::Range<usize>,
 }
@@ -41,6 +40,12 @@ fn later(machine: &Machine, met: &Done, meet: &Meet) -> (i64, bool) {
     }
 }
 
+/// Whether a group has all members of another one.
+fn has_all(machine: &Machine, group: usize, of: usize) -> bool {
+    let mut of = machine.groups[of].iter();
+    of.all(|rank| machine.groups[group].contains(rank))
+}
+
 /// The last meeting of a rank with others before a call.
 fn meeting(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Meet> {
     let calls = &machine.done[rank];
@@ -48,9 +53,8 @@ fn meeting(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<M
         (With::All, Whom::Rank(_) | Whom::Group(_)) => true,
         (With::Rank(with), Whom::Rank(rank)) => with == rank,
         (With::Group(group), Whom::Rank(rank)) => machine.groups[group].contains(&rank),
-        (With::Group(with), Whom::Group(group)) => with == group,
-        (With::Rank(with), Whom::Alone(rank)) => with == rank,
-        (With::Rank(_), Whom::Group(_)) | (_, Whom::Alone(_)) => false,
+        (With::Group(with), Whom::Group(group)) => has_all(machine, with, group),
+        (With::Rank(_), Whom::Group(_)) => false,
     };
     let meets = calls[..until].iter().flat_map(|call| &call.meets);
     let meets = meets.filter(|meet| is_met(meet.with));
@@ -60,7 +64,9 @@ fn meeting(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<M
             With::Rank(_) => 1,
             With::All => 2,
         };
-        (meet.at, meet.left.is_none(), which)
+        // Before waits for others is before who was there in the end.
+        let is_before = later(machine, &calls[meet.at], meet).1;
+        (meet.at, meet.left.is_none(), !is_before, which)
     });
     let last = last?;
     // Who waited for this one in the same call, too, is not ahead of it.
@@ -118,6 +124,7 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Sin
     Some(Since {
         times,
         met: last.at,
+        broadcast: last.broadcast,
         after,
     })
 }
@@ -228,11 +235,8 @@ fn waited(wait: &Wait) -> Key {
 fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Counted>) {
     let &((first, at), _, wait) = &team[0];
     let (late, call) = wait.late;
-    let (of_late, for_all) = match machine.done[first][at].team {
-        Some((group, true)) => (Whom::Group(group), Some(Whom::Group(group))),
-        Some((group, false)) => (Whom::Group(group), None),
-        None => (Whom::Rank(first), None),
-    };
+    let group = machine.done[first][at].team;
+    let of_late = group.map_or(Whom::Rank(first), Whom::Group);
     let (mut means, mut all) = (Times::new(), [0; 4]);
     let own = met(since(machine, late, of_late, call));
     let mut add = |times: &Times| {
@@ -243,20 +247,22 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
         }
     };
     for &((rank, at), ..) in team {
-        let Some(group) = for_all else {
-            add(&met(since(machine, rank, Whom::Rank(late), at)).times);
+        let last = met(since(machine, rank, Whom::Rank(late), at));
+        let Some(group) = group else {
+            add(&last.times);
             continue;
         };
-        let all = met(since(machine, rank, group, at));
-        let alone = since(machine, rank, Whom::Alone(late), at);
-        let Some(alone) = alone.filter(|alone| alone.met > all.met) else {
-            add(&all.times);
-            continue;
+        let all = met(since(machine, rank, Whom::Group(group), at));
+        let is_later = last.met > all.met;
+        let last = if is_later { last } else { all };
+        add(&last.times);
+        // The late one may have met not all of them then: what it did until then is the same for both.
+        let is_alone = match last.broadcast {
+            Some(of) if is_later => !has_all(machine, of, group),
+            of => is_later || of.is_some(),
         };
-        // Since then they have met by themselves: what the late one did until then is the same for both.
-        add(&alone.times);
-        let later = since(machine, late, Whom::Alone(rank), call);
-        if let Some(later) = later.filter(|later| later.met > own.met) {
+        let later = since(machine, late, Whom::Rank(rank), call);
+        if let Some(later) = later.filter(|later| is_alone && later.met > own.met) {
             let mut before = own.times.clone();
             for (key, time) in &mut before {
                 *time -= later.times.get(key).copied().unwrap_or(0);

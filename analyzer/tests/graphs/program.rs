@@ -53,6 +53,8 @@ pub struct Meet {
     /// Whether the call may have waited for others after that. What counts then is what the rank did before
     /// these waits, if most of them came after it.
     pub before_waits: bool,
+    /// If it was by a broadcast: the group. Those who waited met the root, which met all of them by itself.
+    pub broadcast: Option<usize>,
 }
 
 /// A call.
@@ -67,8 +69,8 @@ pub struct Done {
     /// Looks wait for all who are missing. Those that go on waiting, for whom others are charged, do
     /// nothing else: by how much that is more than what is charged, ns.
     beyond: i64,
-    /// Whether it is a collective whose members wait for the same, and whether for all.
-    pub team: Option<(usize, bool)>,
+    /// Whether it is a collective whose members wait for the same: its group.
+    pub team: Option<usize>,
     /// The meetings that are known when it ends.
     pub meets: Vec<Meet>,
 }
@@ -185,7 +187,7 @@ pub fn steps(ranks: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => (0..ranks).prop_map(Kind::Held),
         1 => Just(Kind::Scan),
     ];
-    let collective = (0..3usize, kind, any::<bool>())
+    let collective = (0..5usize, kind, any::<bool>())
         .prop_map(|(group, kind, posts)| Step::Collective { group, kind, posts });
     let how = prop_oneof![
         Just(How::Wait),
@@ -241,7 +243,7 @@ struct Request {
 pub struct Machine {
     pub calls: Vec<Calls>,
     pub done: Vec<Vec<Done>>,
-    /// Members of the groups: all, all but the last, and the second with the last.
+    /// Members of the groups: all, all but the last, the second with the last, all but the last again, and the first two.
     pub groups: Vec<Vec<usize>>,
     /// Whether these are no ranks, but the threads of one.
     pub are_threads: bool,
@@ -287,6 +289,8 @@ impl Machine {
                 (0..count).collect(),
                 (0..count - 1).collect(),
                 vec![1, count - 1],
+                (0..count - 1).collect(),
+                vec![0, 1],
             ],
             are_threads: false,
             shares,
@@ -402,7 +406,14 @@ impl Machine {
             left,
             later: 0,
             before_waits: false,
+            broadcast: None,
         });
+    }
+
+    /// The last meeting of a rank.
+    fn last_meet(&mut self, rank: usize, at: usize) -> &mut Meet {
+        let last = self.done[rank][at].meets.last_mut();
+        last.expect("a meeting")
     }
 
     /// The two of a wait met: one in its last call, where it may have looked last at some time, and
@@ -425,14 +436,21 @@ impl Machine {
         let last = &self.done[rank][at];
         let waits_for = |wait: &Wait| wait.late == late && wait.class == "late_sender";
         let is_sent = look.is_none() && self.shares && last.waits.iter().any(waits_for);
+        // Who is late is waited for until it comes, whoever else is.
+        let is_passed = |wait: &Wait| wait.late == late && is_one_by_one(wait.class);
+        let is_passed = look.is_none() && self.shares && last.waits.iter().any(is_passed);
+        let own = match is_passed {
+            true => self.done[late.0][late.1].enter,
+            false => own,
+        };
         let later = match is_sent {
             true => (last.leave.saturating_sub(self.done[late.0][late.1].leave) as i64)
                 .min(last.inside()),
             false => 0,
         };
         self.met(rank, With::Rank(late.0), at, Some(own));
-        let meets = &mut self.done[rank][at].meets;
-        meets.last_mut().expect("a meeting").later = later;
+        let meet = self.last_meet(rank, at);
+        (meet.later, meet.before_waits) = (later, is_passed);
         self.met_by(rank, late, left);
     }
 
@@ -444,6 +462,7 @@ impl Machine {
             left: Some(left),
             later: 0,
             before_waits: false,
+            broadcast: None,
         });
     }
 
@@ -571,7 +590,7 @@ impl Machine {
             let at = self.note(rank, line, times, waits);
             let is_broadcast = matches!(kind, Kind::Broadcast(_));
             let is_team = self.shares && (needs_all(kind) || is_broadcast);
-            self.done[rank][at].team = is_team.then_some((group, needs_all(kind)));
+            self.done[rank][at].team = is_team.then_some(group);
         }
         for (local, &rank) in members.iter().enumerate() {
             let at = self.done[rank].len() - 1;
@@ -586,26 +605,36 @@ impl Machine {
             let is_broadcast = matches!(kind, Kind::Broadcast(_));
             for wait in &waits {
                 let late = wait.late;
-                if wait.class == HELD {
-                    let came = self.done[late.0][late.1].enter;
-                    self.met(rank, With::Rank(late.0), at, Some(came));
-                    let meets = &mut self.done[rank][at].meets;
-                    meets.last_mut().expect("a meeting").before_waits = true;
+                let is_held = wait.class == HELD;
+                let is_passed = is_held || self.shares && is_one_by_one(wait.class);
+                let left = match is_passed {
+                    true => self.done[late.0][late.1].enter,
+                    false => first,
+                };
+                self.met(rank, With::Rank(late.0), at, Some(left));
+                let is_team = is_broadcast && self.shares;
+                let meet = self.last_meet(rank, at);
+                meet.before_waits = is_passed;
+                meet.broadcast = is_team.then_some(group);
+                if is_held {
                     self.met_by(rank, late, self.left(rank, late));
                     continue;
                 }
-                self.met(rank, With::Rank(late.0), at, Some(first));
                 let is_rooted = is_broadcast || matches!(kind, Kind::Reduce(_));
                 match (self.shares, is_rooted) {
                     (true, _) if is_broadcast => {}
                     // As Scalasca does, it counts from its own leave.
                     (false, true) => self.met_by(rank, late, u64::MAX),
-                    _ => self.met_by(rank, late, first),
+                    _ => {
+                        self.met_by(rank, late, first);
+                        self.last_meet(late.0, late.1).before_waits = is_passed;
+                    }
                 }
             }
             // The root of a broadcast for which somebody waits has met all.
             if is_broadcast && self.shares && is_late[local] {
                 self.met(rank, With::Group(group), at, Some(first));
+                self.last_meet(rank, at).broadcast = Some(group);
             }
         }
     }
@@ -840,6 +869,11 @@ impl Request {
             }
         }
     }
+}
+
+/// Whether members are waited for one by one, as they come.
+fn is_one_by_one(class: &str) -> bool {
+    ["n_to_one", "scan"].contains(&class)
 }
 
 fn operation(kind: Kind, posts: bool) -> (u16, u32) {

@@ -31,6 +31,8 @@ pub struct Calls {
     beside: Beside,
     inside: Beside,
     last: u64,
+    /// Whether the process was killed, so that the file has no end.
+    pub is_killed: bool,
 }
 
 impl Calls {
@@ -107,6 +109,7 @@ impl Calls {
             beside: Beside::default(),
             inside: Beside::default(),
             last: 0,
+            is_killed: false,
         }
     }
 
@@ -482,12 +485,15 @@ impl Calls {
         let mut writer = self.writer.take().unwrap();
         let entries: Vec<ProfileEntry> = self.profile.values().copied().collect();
         writer.profile(&entries);
-        let bytes = writer
-            .finish(End {
-                end_ticks: self.last,
-                ..End::default()
-            })
-            .into_bytes();
+        let end = End {
+            end_ticks: self.last,
+            ..End::default()
+        };
+        let space = match self.is_killed {
+            true => writer.leave_open(),
+            false => writer.finish(end),
+        };
+        let bytes = space.into_bytes();
         std::fs::write(directory.join(file_name(self.rank, self.thread)), bytes).unwrap();
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::basics::ends::NONE;
 use crate::basics::room;
+use crate::roots::members::Set;
 use crate::roots::synced::Closed;
 
 /// What a location did so far.
@@ -186,6 +187,8 @@ pub struct Sums {
     pub waited: i64,
     /// If this one waited for a message of the other one then: how much later it left, ns.
     pub later: i64,
+    /// If this one waited for the root of a collective then, as others may have done: of whom.
+    pub team: Option<Set>,
     /// Time by activity so far, ns.
     times: Vec<i64>,
     /// After so many meetings: what changes until the next one may not be in it.
@@ -210,13 +213,13 @@ impl Sums {
             times[activity as usize] = of.time;
         });
         (self.order, self.waited, self.later) = (now.order, now.waited, 0);
-        self.meetings = now.meetings;
+        (self.team, self.meetings) = (None, now.meetings);
     }
 
     /// Becomes the same as others, in the memory that is there.
     pub fn copy(&mut self, other: &Sums) {
         (self.order, self.waited, self.later) = (other.order, other.waited, 0);
-        self.meetings = other.meetings;
+        (self.team, self.meetings) = (None, other.meetings);
         self.times.clone_from(&other.times);
     }
 

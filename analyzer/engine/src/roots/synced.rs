@@ -1,11 +1,12 @@
 //! When a location last synchronised with others, and what it had done until then.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 
-use crate::roots::members::Members;
+use crate::roots::members::{Members, Set};
 use crate::roots::spent::{Spent, Sums};
 use crate::roots::teams::Team;
 
@@ -79,9 +80,9 @@ pub struct Synced {
     /// By position there, of those that met while one of them looked at something else, too: when the other one
     /// came, ns, and the sums of before. The latest last.
     earlier: FxHashMap<u32, Vec<(i64, Sums)>>,
-    /// By group, and whether only this rank met the others. The latest first; none from before
+    /// By members, and whether only this rank met the others. The latest first; none from before
     /// `all`.
-    groups: Vec<((u32, bool), Sums)>,
+    groups: Vec<((Set, bool), Sums)>,
 }
 
 impl Synced {
@@ -146,7 +147,7 @@ impl Synced {
         let order = last.order;
         let later = self.groups.iter();
         let mut later = later.take_while(|(_, sums)| sums.order > order);
-        let met = later.find(|((group, _), _)| members.has(*group, rank));
+        let met = later.find(|((set, _), _)| members.has(*set, rank));
         met.map_or(last, |(_, sums)| sums)
     }
 
@@ -170,28 +171,49 @@ impl Synced {
         met.map_or(&self.threads, |(_, sums)| sums)
     }
 
-    /// The last one with a partner by itself, if it was after `met`.
-    pub fn alone_with(&self, partner: Partner, met: &Sums) -> Option<&Sums> {
-        let pair = &self.sums[*self.pairs.get(&partner)? as usize];
-        (pair.order > met.order).then_some(pair)
+    /// The last one with a partner, given with its number, before a wait that all of a set may have; and whether not all of
+    /// them were in it, so that this one has to say so.
+    #[inline]
+    pub fn in_team(&self, partner: (Partner, u32), set: Set, members: &Members) -> (&Sums, bool) {
+        let (met, is_root) = self.with_set(set, members);
+        let last = self.with(partner, None, members);
+        let has_all = |team| members.has_all(team, set);
+        match last.order > met.order {
+            true => (last, !last.team.is_some_and(has_all)),
+            false => (met, is_root),
+        }
     }
 
-    /// All of these with ranks.
-    pub fn alone(&self, met: &Sums) -> impl Iterator<Item = (u32, &Sums)> {
+    /// The last ones since `met` with ranks of a set, in which not all of them were.
+    pub fn alone(&self, met: &Sums, set: Set, members: &Members) -> Vec<(u32, &Sums)> {
         let order = met.order;
-        self.pairs.iter().filter_map(move |(partner, &pair)| {
+        let pairs = self.pairs.iter().filter_map(|(partner, &pair)| {
             let pair = &self.sums[pair as usize];
             match partner {
                 Partner::Rank(rank) if pair.order > order => Some((*rank, pair)),
                 _ => None,
             }
-        })
+        });
+        let groups = self.groups.iter();
+        let groups = groups.take_while(|(_, sums)| sums.order > order);
+        let groups = groups.flat_map(|((group, _), sums)| {
+            let ranks = members.ranks(*group).unwrap_or_default();
+            ranks.iter().map(move |&rank| (rank, sums))
+        });
+        let alone = pairs.chain(groups);
+        let mut alone: Vec<_> = alone.filter(|(rank, _)| members.has(set, *rank)).collect();
+        // In one call, the two of a wait come first, as in `with`.
+        alone.sort_by_key(|&(rank, sums)| (rank, Reverse(sums.order)));
+        alone.dedup_by_key(|(rank, _)| *rank);
+        alone
     }
 
-    /// The last one with the members of a group.
-    pub fn with_group(&self, group: u32) -> &Sums {
-        let met = self.groups.iter().find(|((other, _), _)| *other == group);
-        met.map_or(&self.all, |(_, sums)| sums)
+    /// The last one with all of a set, and perhaps others; and whether only this one met the others.
+    #[inline]
+    pub fn with_set(&self, set: Set, members: &Members) -> (&Sums, bool) {
+        let mut groups = self.groups.iter();
+        let met = groups.find(|((other, _), _)| members.has_all(*other, set));
+        met.map_or((&self.all, false), |((_, is_root), sums)| (sums, *is_root))
     }
 
     /// Everybody met.
@@ -253,18 +275,18 @@ impl Synced {
         sums
     }
 
-    /// Members of a group met; or only this one met the others.
-    pub fn group(&mut self, group: (u32, bool), now: &Spent) -> &mut Sums {
-        let sums = self.of_group(group, now.order);
+    /// The members of a set met; or only this one met the others.
+    pub fn set(&mut self, set: (Set, bool), now: &Spent) -> &mut Sums {
+        let sums = self.of_set(set, now.order);
         sums.note(now);
         sums
     }
 
-    /// Where the last one of a group is kept that is at a position.
-    fn of_group(&mut self, group: (u32, bool), order: u64) -> &mut Sums {
-        let known = self.groups.iter().position(|(other, _)| *other == group);
+    /// Where the last one of a set is kept that is at a position.
+    fn of_set(&mut self, set: (Set, bool), order: u64) -> &mut Sums {
+        let known = self.groups.iter().position(|(other, _)| *other == set);
         let last = known.unwrap_or_else(|| {
-            self.groups.push((group, Sums::default()));
+            self.groups.push((set, Sums::default()));
             self.groups.len() - 1
         });
         // What is known late may have been earlier than others.
@@ -274,19 +296,19 @@ impl Synced {
         &mut self.groups[at].1
     }
 
-    /// The members of a group met earlier, as is known only now.
-    pub fn known(&mut self, group: u32, then: &Sums, members: &Members) {
-        let met = self.groups.iter().find(|(of, _)| *of == (group, false));
+    /// The members of a set met earlier, as is known only now.
+    pub fn known(&mut self, set: Set, then: &Sums, members: &Members) {
+        let met = self.groups.iter().find(|(of, _)| *of == (set, false));
         let last = met.map_or(&self.all, |(_, sums)| sums);
         if then.order < last.order.max(self.all.order) {
             return;
         }
-        match members.is_all(group) {
+        match members.is_all(set) {
             true => {
                 self.all.copy(then);
                 self.forget(then.order);
             }
-            false => self.of_group((group, false), then.order).copy(then),
+            false => self.of_set((set, false), then.order).copy(then),
         }
     }
 }

@@ -8,232 +8,30 @@
 //! A loop may look at several places in turn. If it ends when one of them finds something, the looks at the others
 //! waited for that, too.
 
+mod ahead;
+mod between;
+mod episode;
+mod places;
+
 use std::collections::VecDeque;
 
-use laggard_patterns::polled::is_looking;
-use laggard_trace::calls::number;
-use laggard_trace::{Event, OUTCOME_CANCELLED, PEER_ANY, Signature, TAG_ANY, flags};
-use rustc_hash::FxHashMap;
+use laggard_trace::{Event, OUTCOME_CANCELLED, Signature, flags};
 use smallvec::SmallVec;
 
-use crate::basics::ends::NONE;
 use crate::basics::intern::PathKey;
 use crate::stream::columns::{Columns, Stream};
 use crate::stream::looks::{Look, LookAt, Looks, NotedLook, is_vain};
 use crate::stream::rows::Row;
+use ahead::goes_on;
+use between::Between;
+pub use episode::{Episode, Stretch};
+pub use places::Places;
 
 /// Fewer looks in a row, with nothing but looking between them, are no wait if they never find
 /// anything: such a program only drives the library now and then.
 pub const IN_A_ROW: u64 = 10;
-/// Most stretches of an episode that are told apart. Those with the least time between them are
-/// taken as one, in which looks are spread evenly.
-const STRETCHES: usize = 16;
-
-/// A part of an episode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stretch {
-    /// Its begin, ns.
-    pub begin: i64,
-    /// Its end, ns.
-    pub end: i64,
-    /// Time in it that counts as looking, ns.
-    pub looked: i64,
-    /// Enter of its last look, ns.
-    pub last: i64,
-    /// Number of requests that the thread had posted before.
-    posts: u64,
-}
-
-/// Looks at a place in vain, with the one that found something.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Episode {
-    /// One after another; they do not overlap.
-    stretches: SmallVec<[Stretch; 2]>,
-    /// Enter of the look that found something, ns.
-    pub found: i64,
-    /// Whether looks at other places found nothing meanwhile.
-    pub beside: bool,
-    /// Looks at other places that waited for the same, each with a signature.
-    others: Vec<(u32, Episode)>,
-}
-
-impl Stretch {
-    /// Looking before a moment, ns.
-    fn before(&self, moment: i64) -> i64 {
-        let whole = self.end - self.begin;
-        match moment.saturating_sub(self.begin) {
-            ..=0 => 0,
-            part if part >= whole => self.looked,
-            part => (i128::from(self.looked) * i128::from(part) / i128::from(whole)) as i64,
-        }
-    }
-
-    /// Adds the next one.
-    fn join(&mut self, next: &Stretch) {
-        self.looked += next.looked;
-        (self.end, self.last) = (next.end, next.last);
-    }
-}
-
-impl Episode {
-    fn add(&mut self, stretch: Stretch) {
-        let is_dense = |s: &Stretch| s.looked == s.end - s.begin;
-        let follows = |last: &&mut Stretch| {
-            let is_next = (last.end, last.posts) == (stretch.begin, stretch.posts);
-            is_next && is_dense(last) && is_dense(&stretch)
-        };
-        if let Some(last) = self.stretches.last_mut().filter(follows) {
-            last.join(&stretch);
-            return;
-        }
-        self.stretches.push(stretch);
-        if self.stretches.len() > STRETCHES {
-            let gaps = self
-                .stretches
-                .windows(2)
-                .map(|two| two[1].begin - two[0].end);
-            let least = (0..).zip(gaps).min_by_key(|&(at, gap)| (gap, at));
-            let at = least.map_or(0, |(at, _)| at);
-            let next = self.stretches.remove(at + 1);
-            self.stretches[at].join(&next);
-        }
-    }
-
-    /// Takes some of the looks, and leaves the rest.
-    fn take(&mut self, is_taken: impl Fn(&Stretch) -> bool) -> Episode {
-        let all = std::mem::take(&mut self.stretches).into_iter();
-        let (taken, rest) = all.partition(is_taken);
-        self.stretches = rest;
-        Episode {
-            stretches: taken,
-            ..Episode::default()
-        }
-    }
-
-    /// Takes the looks since a moment, ns, and leaves the rest. One stretch may be divided, unless it began in the same
-    /// turn of looks, of which each takes so long, ns.
-    fn take_since(&mut self, moment: i64, look: i64) -> Episode {
-        let mut since = Episode::default();
-        for stretch in std::mem::take(&mut self.stretches) {
-            let moment = match is_looking(moment - stretch.begin, look) {
-                true => stretch.begin.min(moment),
-                false => moment,
-            };
-            let before = Stretch {
-                end: stretch.end.min(moment),
-                looked: stretch.before(moment),
-                last: stretch.last.min(moment),
-                ..stretch
-            };
-            let after = Stretch {
-                begin: stretch.begin.max(moment),
-                looked: stretch.looked - before.looked,
-                ..stretch
-            };
-            let (left, taken) = (&mut self.stretches, &mut since.stretches);
-            left.extend((before.begin < before.end).then_some(before));
-            taken.extend((after.begin < after.end).then_some(after));
-        }
-        since
-    }
-
-    /// When it began at the own place, ns.
-    pub fn begin(&self) -> Option<i64> {
-        Some(self.stretches.first()?.begin)
-    }
-
-    /// The looks at each place. Those elsewhere have a signature of looks there, the others `NONE`.
-    pub fn parts(&self) -> impl Iterator<Item = (u32, &Episode)> {
-        let others = self.others.iter().map(|(of, part)| (*of, part));
-        std::iter::once((NONE, self)).chain(others)
-    }
-
-    /// Looking at the own place before a moment, ns.
-    pub fn before(&self, moment: i64) -> i64 {
-        let parts = self.stretches.iter();
-        parts.map(|stretch| stretch.before(moment)).sum()
-    }
-}
-
-/// Operation, call path, and what is looked at.
-type Place = (u16, PathKey, [u64; 2]);
-
-/// What is looked at, if a look does not tell it, as in archives.
-const UNKNOWN: [u64; 2] = [0, 0];
-
-/// The place of a look; `event` has what differs from its signature.
-fn place(signature: &Signature, path: PathKey, event: Option<&Event>) -> Place {
-    let object = match signature.operation {
-        number::MPI_Iprobe | number::MPI_Improbe if signature.group != 0 => {
-            let receive = event.map_or(signature.receive, |event| event.receive(signature));
-            let either = |flag, any, is| if signature.has(flag) { any } else { is };
-            let peer = either(flags::ANY_SOURCE, PEER_ANY, receive.peer);
-            let tag = either(flags::ANY_TAG, TAG_ANY, receive.tag);
-            [
-                signature.group,
-                u64::from(peer as u32) << 32 | u64::from(tag as u32),
-            ]
-        }
-        operation if laggard_trace::calls::call(operation).is_some_and(|c| c.has_address()) => {
-            let address = event.and_then(|event| event.address);
-            [address.unwrap_or(signature.parameter as u64), 0]
-        }
-        number::MPI_Win_test => [signature.group, 0],
-        _ => UNKNOWN,
-    };
-    (signature.operation, path, object)
-}
-
-/// Calls after which time between looks is told apart. There are as many as a loop has looks.
-const AFTER: usize = 4;
-
-/// Time between looks that counts as looking, ns.
-#[derive(Clone, Copy, Debug, Default)]
-struct Between {
-    all: u64,
-    /// The part of it that is between records, by the signature of the one before, with the ticks in which others had
-    /// the processor.
-    after: [(u32, u64, u64); AFTER],
-    /// Time in calls between looks that do nothing, by their signature: it counts as time of the looks.
-    idle: [(u32, u64); AFTER],
-}
-
-impl Between {
-    /// Adds `all`, of which some is after a record with this signature.
-    fn add(&mut self, all: i64, (signature, time, preempted): (u32, i64, u64)) {
-        self.all = self.all.saturating_add(all.max(0) as u64);
-        self.add_after((signature, time.max(0) as u64, preempted));
-    }
-
-    fn add_after(&mut self, (signature, time, preempted): (u32, u64, u64)) {
-        let mut known = self.after.iter();
-        let at = known.position(|(of, sum, _)| *of == signature || *sum == 0);
-        let (of, sum, off) = &mut self.after[at.unwrap_or(AFTER - 1)];
-        if *sum == 0 {
-            *of = signature;
-        }
-        *sum = sum.saturating_add(time);
-        *off = off.saturating_add(preempted);
-    }
-
-    /// Adds a call that does nothing.
-    fn add_idle(&mut self, (signature, time): (u32, u64)) {
-        let mut known = self.idle.iter();
-        let at = known.position(|(of, sum)| *of == signature || *sum == 0);
-        let (of, sum) = &mut self.idle[at.unwrap_or(AFTER - 1)];
-        if *sum == 0 {
-            *of = signature;
-        }
-        *sum = sum.saturating_add(time);
-    }
-
-    fn merge(&mut self, other: &Between) {
-        self.all = self.all.saturating_add(other.all);
-        let (after, idle) = (other.after, other.idle);
-        after.into_iter().for_each(|part| self.add_after(part));
-        idle.into_iter().for_each(|part| self.add_idle(part));
-    }
-}
+/// Most places of looks in turn that are told of each other.
+const IN_TURN: usize = 8;
 
 /// Looks in a row at one place, with nothing but looking between them, in vain so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -268,74 +66,6 @@ struct Looking {
     vain: (Episode, Between),
 }
 
-/// The places where looks of a location found nothing.
-#[derive(Debug, Default)]
-pub struct Places {
-    numbers: FxHashMap<Place, u32>,
-    /// Place of each signature that looks; `NONE` if no look there was in vain. Empty: none was.
-    of_signatures: Vec<u32>,
-}
-
-impl Places {
-    /// Takes in all signatures, those that are known already among them. `is_vain` tells of each by id whether its
-    /// looks find nothing, if it looks. Returns a signature of looks in vain for each place that is new.
-    pub fn know(
-        &mut self,
-        signatures: &[Signature],
-        is_vain: impl Fn(usize) -> Option<bool>,
-        path: impl Fn(usize) -> PathKey,
-    ) -> Vec<u32> {
-        let looks = signatures.iter().enumerate();
-        let looks = looks.filter_map(|(id, signature)| Some((id, signature, is_vain(id)?)));
-        let mut new = Vec::new();
-        for (id, signature, _) in looks.clone().filter(|(.., is_vain)| *is_vain) {
-            let next = self.numbers.len() as u32;
-            let place = place(signature, path(id), None);
-            if *self.numbers.entry(place).or_insert(next) == next {
-                new.push(id as u32);
-            }
-        }
-        if !self.numbers.is_empty() {
-            self.of_signatures.clear();
-            self.of_signatures.resize(signatures.len(), NONE);
-            for (id, signature, _) in looks {
-                let number = self.number(place(signature, path(id), None));
-                self.of_signatures[id] = number.unwrap_or(NONE);
-            }
-        }
-        new
-    }
-
-    /// The number of a place, or of looks there that do not tell at what.
-    fn number(&self, place: Place) -> Option<u32> {
-        let known = self.numbers.get(&place);
-        let known = known.or_else(|| self.numbers.get(&(place.0, place.1, UNKNOWN)));
-        known.copied()
-    }
-
-    /// The number of the place of a look; `NONE` if no look there was in vain.
-    #[inline]
-    pub fn of(
-        &self,
-        (id, signature): (u32, &Signature),
-        path: impl FnOnce() -> PathKey,
-        event: Option<&Event>,
-    ) -> u32 {
-        let number = match event {
-            Some(event) if event.address.is_some() || event.receive_endpoint.is_some() => {
-                self.number(place(signature, path(), Some(event)))
-            }
-            _ => self.of_signatures.get(id as usize).copied(),
-        };
-        number.unwrap_or(NONE)
-    }
-
-    /// Whether no look was in vain.
-    pub fn is_empty(&self) -> bool {
-        self.of_signatures.is_empty()
-    }
-}
-
 /// Polling of a location.
 #[derive(Debug, Default)]
 pub struct Polling {
@@ -356,88 +86,6 @@ pub struct Polling {
     recent: Recent,
     /// The looks of this slab, if requested. One that ends episodes elsewhere is there once more for each of these.
     pub noted: Option<Vec<NotedLook>>,
-}
-
-/// Most places of looks in turn that are told of each other.
-const IN_TURN: usize = 8;
-
-/// Most records after a look that found something in which it is searched how its loop goes on.
-const AHEAD: usize = 64;
-/// Who works for so long before a call that is no look does more than to handle what it found, ns.
-const HANDLING_NS: i64 = 50_000;
-
-/// Whether a loop of looks goes on after the one at a position, which found something.
-#[cold]
-fn goes_on((columns, at): (&Columns, usize), rows: &[Row], stream: &Stream) -> bool {
-    let found = &rows[columns.signature[at] as usize];
-    let mut ahead = Ahead {
-        rows,
-        leave: columns.leave[at],
-        may_receive: found.has(flags::PEEKS),
-        count: 0,
-        vain: SmallVec::new(),
-    };
-    let mut next = at + 1..columns.enter.len();
-    let known = next.find_map(|at| {
-        let times = (columns.enter[at], columns.leave[at]);
-        ahead.take(columns.signature[at], times, columns.event(at))
-    });
-    // The slab may end in between.
-    let further = |event: &Event, times| ahead.take(event.signature, times, Some(event));
-    let known = known.or_else(|| stream.peek(AHEAD, further));
-    // A trace that has no end tells of none.
-    known.unwrap_or(stream.location().end.is_none())
-}
-
-/// Calls after a look that found something.
-struct Ahead<'r> {
-    rows: &'r [Row],
-    /// The leave of the last one, ns.
-    leave: i64,
-    /// Whether the next one may receive what was found.
-    may_receive: bool,
-    count: usize,
-    /// Looks that found nothing: their signatures, and what else tells their places apart.
-    vain: SmallVec<[Told; IN_TURN]>,
-}
-
-/// A signature, and the address and source of an event that differ from it.
-type Told = (u32, Option<u64>, Option<(i32, i32)>);
-
-impl Ahead<'_> {
-    /// Takes the next call. Returns whether the loop goes on, once that is known.
-    fn take(
-        &mut self,
-        signature: u32,
-        (enter, leave): (i64, i64),
-        event: Option<&Event>,
-    ) -> Option<bool> {
-        self.count += 1;
-        if self.count > AHEAD {
-            return Some(true);
-        }
-        let row = self.rows.get(signature as usize)?;
-        if row.is_mark() {
-            return None;
-        }
-        let before = enter - std::mem::replace(&mut self.leave, leave);
-        let may_receive = std::mem::take(&mut self.may_receive);
-        if !row.looks || row.idles && event.is_none_or(|event| event.completed.is_empty()) {
-            // Others need this thread in a collective.
-            let receives = may_receive && row.has(flags::RECEIVES);
-            let is_over = before >= HANDLING_NS && !receives || row.has(flags::COLLECTIVE);
-            return is_over.then_some(false);
-        }
-        // What is left of the last turn looks at each place once, and finds nothing.
-        let is_series = event.is_some_and(|event| event.repeated.is_some());
-        let of = |event: &Event| (signature, event.address, event.receive_endpoint);
-        let look = event.map_or((signature, None, None), of);
-        if is_series || !is_vain(row) || self.vain.contains(&look) {
-            return Some(true);
-        }
-        self.vain.push(look);
-        None
-    }
 }
 
 /// The places of the last looks in vain, the latest last.

@@ -6,7 +6,7 @@ use laggard_trace::{Event, flags};
 use super::Walker;
 use crate::basics::ends::NONE;
 use crate::roots::comparable;
-use crate::roots::members::Members;
+use crate::roots::members::{Members, Set};
 use crate::roots::spent::Sums;
 use crate::roots::synced::{Closed, Polled};
 use crate::roots::teams::Team;
@@ -35,6 +35,8 @@ pub(super) struct Met {
     pub(super) later: i64,
     /// Whether the other one waited for what this one sent or took: this one may wait after that.
     pub(super) is_sent: bool,
+    /// See [`Sums::team`].
+    pub(super) team: Option<Set>,
     /// If the one that waited looked for the other one.
     pub(super) polled: Option<Polled>,
 }
@@ -84,7 +86,7 @@ impl Walker<'_> {
                 });
                 let then = met.as_ref().filter(|met| met.order > done.sums.order);
                 self.synced
-                    .known(done.group, then.unwrap_or(&done.sums), members);
+                    .known(members.set(done.group), then.unwrap_or(&done.sums), members);
             }
         }
         let row = self.thread.rows.get(signature as usize);
@@ -151,12 +153,12 @@ impl Walker<'_> {
             true => row.meets || self.met_group,
             false => comparable::is_met(row),
         });
-        let meets = meets.map(|row| row.group);
+        let meets = meets.map(|row| members.set(row.group));
         if self.partners.is_empty() && !is_init && !self.met_group && meets.is_none() {
             return;
         }
         self.spent.order += 2;
-        let is_all = meets.is_some_and(|group| members.is_all(group));
+        let is_all = meets.is_some_and(|set| members.is_all(set));
         if is_init && !self.has_begun || is_all {
             let mut left = self.left;
             if is_init && !self.has_begun {
@@ -187,12 +189,13 @@ impl Walker<'_> {
                     let since = call.leave.saturating_sub(met.left).max(0);
                     sums.owe(call.number, after.saturating_sub(since));
                 }
-                sums.later = later;
+                (sums.later, sums.team) = (later, met.team);
             }
-            let met = of_group.filter(|_| self.met_group).map(|row| row.group);
-            if let Some(group) = meets.or(met) {
+            let met = of_group.filter(|_| self.met_group);
+            let met = met.map(|row| members.set(row.group));
+            if let Some(set) = meets.or(met) {
                 let is_root = meets.is_none();
-                let sums = self.synced.group((group, is_root), &self.spent);
+                let sums = self.synced.set((set, is_root), &self.spent);
                 // A root may wait for some after others have what they came for.
                 let after = call.until.saturating_sub(self.left);
                 let after = after.clamp(0, call.waited);

@@ -323,8 +323,10 @@ impl Walker<'_> {
                     let partner = self.synced.number(Partner::Thread(thread));
                     self.synced.pair(partner, &self.spent, None)
                 }
-                With::Group(group) if members.is_all(group) => self.synced.all(&self.spent),
-                With::Group(group) => self.synced.group((group, false), &self.spent),
+                With::Group(group) => match members.set(group) {
+                    set if members.is_all(set) => self.synced.all(&self.spent),
+                    set => self.synced.set((set, false), &self.spent),
+                },
                 With::Heir(heir) => {
                     let mut then = Sums::now(&self.spent);
                     match call.number {

@@ -33,8 +33,8 @@ impl Walker<'_> {
                     true => late.left,
                     false => i64::MAX,
                 };
-                // In a neighbourhood collective, too, nobody waits for what this one waits for after it came.
-                let is_met = late.is_met && row.is_none_or(|row| !is_of_neighbours(row));
+                // In some collectives, too, nobody waits for what this one waits for after it came.
+                let is_met = late.is_met && !row.is_some_and(|row| is_one_by_one(row, self.folds));
                 let partner = self.partner(late.rank, late.thread);
                 let number = self.synced.number(partner);
                 let polled = (late.looked > 0).then(|| Polled {
@@ -47,6 +47,7 @@ impl Walker<'_> {
                     left,
                     later: 0,
                     is_sent: !is_met,
+                    team: None,
                     polled,
                 });
                 if late.is_met {
@@ -57,7 +58,7 @@ impl Walker<'_> {
             group => {
                 self.left = self.left.min(late.left);
                 self.met_group = true;
-                self.synced.with_group(group)
+                self.synced.with_set(members.set(group), members).0
             }
         };
         let blame = Blame {
@@ -87,12 +88,10 @@ impl Walker<'_> {
         let times = times_from(first, &self.times);
         let first = self.alone.len() as u32;
         if late.group != NONE {
-            for (rank, pair) in self.synced.alone(since) {
-                if !members.has(late.group, rank) {
-                    continue;
-                }
+            let set = members.set(late.group);
+            for (rank, met) in self.synced.alone(since, set, members) {
                 let first = self.times.len();
-                self.spent.between(since, pair, &mut self.times);
+                self.spent.between(since, met, &mut self.times);
                 self.alone.push(Alone {
                     rank,
                     number: NONE,
@@ -134,43 +133,58 @@ impl Walker<'_> {
             return;
         }
         let is_met = link.left != i64::MAX;
+        let completes_all = !is_met
+            && (!self.completing.is_empty()
+                || !self.started.is_empty()
+                    && link.is_polled()
+                    && !link.is_elsewhere()
+                    && row.is_some_and(|row| !row.blocks));
         if is_met {
             self.left = self.left.min(link.left);
-        } else if !self.completing.is_empty()
-            || !self.started.is_empty()
-                && link.is_polled()
-                && !link.is_elsewhere()
-                && row.is_some_and(|row| !row.blocks)
-        {
+        } else if completes_all {
             self.all_there = self.all_there.max(leave);
         }
         let (mut is_alone, mut transfer) = (false, 0);
+        let partner = self.partner(link.late_rank, link.late_thread);
+        let number = self.synced.number(partner);
         let since = match row.and_then(team) {
-            // Only the root of a rooted one meets all.
-            Some(group) if is_met && self.folds && row.is_some_and(Row::is_meeting) => {
-                self.met_group = true;
-                let partner = self.partner(link.late_rank, link.late_thread);
-                let met = self.synced.with_group(group);
-                let alone = self.synced.alone_with(partner, met);
-                is_alone = alone.is_some();
-                alone.unwrap_or(met)
+            Some(group) if is_met && self.folds => {
+                // Only the root of a rooted one meets all.
+                let (meets_all, set) = (row.is_some_and(Row::is_meeting), members.set(group));
+                self.met_group |= meets_all;
+                if !meets_all {
+                    self.partners.push(Met {
+                        partner: number,
+                        left: link.left,
+                        later: 0,
+                        is_sent: false,
+                        team: Some(set),
+                        polled: None,
+                    });
+                }
+                let since;
+                (since, is_alone) = self.synced.in_team((partner, number), set, members);
+                since
             }
             _ => {
                 let from_own_leave = !self.folds
                     && (row.is_some_and(|row| row.shape.is_rooted())
                         || is_of_class(link.pattern, "late_receiver"));
-                // Who holds up a member of a collective with a root does so until it comes: others may be waited for
-                // after that, in the same call.
-                let is_passed = link.pattern == PatternId::WaitForMember as u16;
+                // In some collectives, a member holds up another one until it comes: others may be waited for after that,
+                // in the same call.
+                let is_passed = match is_met {
+                    true => row.is_some_and(|row| is_one_by_one(row, self.folds)),
+                    // Looks end with each of them.
+                    false if link.is_polled() => false,
+                    false => is_for_member(link.pattern, completes_all, self.folds),
+                };
                 let left = match is_met {
+                    _ if is_passed => link.time,
                     true => link.left,
-                    false if is_passed => link.time,
                     // Scalasca counts what the two did from their own leaves.
                     false if from_own_leave => i64::MAX,
                     false => leave,
                 };
-                let partner = self.partner(link.late_rank, link.late_thread);
-                let number = self.synced.number(partner);
                 let polled = link.is_polled().then(|| Polled {
                     began: link.since(),
                     came: link.time,
@@ -190,6 +204,7 @@ impl Walker<'_> {
                     left,
                     later,
                     is_sent: is_passed,
+                    team: None,
                     polled,
                 });
                 since
@@ -307,9 +322,25 @@ pub fn team(row: &Row) -> Option<u32> {
     is_team.then_some(row.group)
 }
 
-/// Whether members of a collective wait for some of the others alone.
-fn is_of_neighbours(row: &Row) -> bool {
-    row.has(flags::COLLECTIVE) && row.shape == Shape::Neighbourhood
+/// Whether members of a collective need not wait for each other's waits: one that is late has met another one when it
+/// comes. Unless members are told apart (`folds`), only neighbours are.
+fn is_one_by_one(row: &Row, folds: bool) -> bool {
+    let is_shape = match row.shape {
+        Shape::Neighbourhood => true,
+        Shape::AllToOne | Shape::Prefix => folds,
+        _ => false,
+    };
+    row.has(flags::COLLECTIVE) && is_shape
+}
+
+/// Whether a wait that is told of no meeting of all was for a member of a collective, until it came. If the call
+/// `completes_all`, all have met in it. Unless members are told apart (`folds`), only one that is needed for nothing is passed.
+fn is_for_member(pattern: u16, completes_all: bool, folds: bool) -> bool {
+    static ONE_BY_ONE: LazyLock<[bool; 256]> = LazyLock::new(|| of_classes(&["n_to_one", "scan"]));
+    static OF_NEIGHBOURS: LazyLock<[bool; 256]> = LazyLock::new(|| of_classes(&["nxn"]));
+    let is_of = |classes: &[bool; 256]| classes.get(usize::from(pattern)) == Some(&true);
+    let is_told_apart = || is_of(&ONE_BY_ONE) || !completes_all && is_of(&OF_NEIGHBOURS);
+    pattern == PatternId::WaitForMember as u16 || folds && is_told_apart()
 }
 
 /// Whether a call waited for a message.
@@ -319,9 +350,14 @@ fn is_of_neighbours(row: &Row) -> bool {
 /// waited for the receiver, has a transfer that it would have in any case. So what the receiver leaves later
 /// than the sender counts as waiting up to as much as it did when the two met last, in such a wait.
 fn is_sent(link: &Link) -> bool {
-    static LATE_SENDERS: LazyLock<[bool; 256]> =
-        LazyLock::new(|| std::array::from_fn(|number| is_of_class(number as u16, "late_sender")));
+    static LATE_SENDERS: LazyLock<[bool; 256]> = LazyLock::new(|| of_classes(&["late_sender"]));
     !link.is_polled() && LATE_SENDERS.get(usize::from(link.pattern)) == Some(&true)
+}
+
+/// By number of a pattern: whether it is of one of these classes.
+fn of_classes(classes: &[&str]) -> [bool; 256] {
+    let is_of = |number| classes.iter().any(|class| is_of_class(number, class));
+    std::array::from_fn(|number| is_of(number as u16))
 }
 
 fn is_of_class(pattern: u16, class: &str) -> bool {
