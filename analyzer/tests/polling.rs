@@ -535,6 +535,42 @@ fn looks_beside_one_that_ends_the_loop_wait_for_the_same() {
     }
 }
 
+/// Rank 0 looks in turn for two messages: one of 15, each 40 ms after the one before, and the one that ends it. All of that
+/// is because of what rank 1 does before it sends them, however often the two met since the looks for the last one began.
+#[test]
+fn looks_that_began_many_meetings_ago_wait_for_all_since() {
+    let report = report(|| {
+        let mut r = ranks(2);
+        let look = |tag| probe(1, tag, flags::UNSUCCESSFUL);
+        let found = |tag| probe(1, tag, flags::RECEIVES | flags::PEEKS);
+        let mut now = 2 * MS;
+        for round in 0..15 {
+            let sent = 42 * MS + round * 40 * MS;
+            r[1].send(10, 0, 7, sent, sent + US);
+            for at in (now..sent).step_by(20_000) {
+                r[0].call(20, look(8), at, at + 10 * US);
+                r[0].call(21, look(7), at + 10 * US, at + 20 * US);
+            }
+            r[0].call(20, look(8), sent, sent + 10 * US);
+            r[0].call(21, found(7), sent + 10 * US, sent + 11 * US);
+            r[0].recv(22, 1, 7, sent + 12 * US, sent + 13 * US);
+            now = sent + 20 * US;
+        }
+        r[1].send(11, 0, 8, now, now + US);
+        r[0].call(20, found(8), now + 10 * US, now + 11 * US);
+        r[0].recv(23, 1, 8, now + 12 * US, now + 13 * US);
+        r
+    });
+    let waited = total(&report, "late_sender_polled");
+    assert!(waited.abs_diff(600 * MS as i64) < MS, "{waited}");
+    let roots = report.root_causes.as_ref().unwrap();
+    let computed = roots
+        .iter()
+        .filter(|root| (root.activity.as_str(), root.rank_set.as_str()) == ("computation", "1"));
+    let computed: f64 = computed.map(|root| root.severity_s).sum();
+    assert!((computed - 0.6).abs() < 0.002, "{roots:?}");
+}
+
 /// Rank 0 tests in turn what rank 1 never sends, and a message of rank 2.
 #[test]
 fn tests_beside_one_that_ends_the_loop_wait_for_the_same() {

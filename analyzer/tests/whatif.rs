@@ -565,10 +565,7 @@ fn slow_downs_beyond_all_numbers_are_refused() {
         let words = wheres.iter().enumerate();
         let words = words.map(|(at, place)| format!("{place}={}", factor + at as f64 * 1e-6));
         let parsed = words.map(|words| Change::parse("speed_up", &words).unwrap());
-        let scenario = Scenario {
-            name: "slowed".to_owned(),
-            changes: parsed.collect(),
-        };
+        let scenario = Scenario::new("slowed".to_owned(), parsed.collect());
         predicted_of(messages(&[2, 4], &[(6, 7), (8, 13)], 14), &[scenario])
     };
     // The place has all that rank 0 computes, however often its name is said.
@@ -610,10 +607,7 @@ fn calls_take_what_a_table_says() {
         ("speed_up", "rank:0=1000000"),
     ];
     let changes = words.map(|(kind, words)| Change::parse(kind, words).unwrap());
-    let both = Scenario {
-        name: "both".to_owned(),
-        changes: changes.to_vec(),
-    };
+    let both = Scenario::new("both".to_owned(), changes.to_vec());
     // 0.5 ms instead of 4.
     let found = predicted_of(all, &[both]).unwrap();
     assert_eq!((found.scenarios[0].gain_s * 1e6).round(), 3500.0);
@@ -653,10 +647,7 @@ fn messages_to_the_same_rank_are_combined() {
     let all = messages(&[2, 4, 6], &[(2, 3), (4, 5), (6, 7)], 8);
     // Of three sends and receives the first takes its 1 ms.
     let both = ["app.c:10", "app.c:20"].map(|place| Change::parse("combine", place).unwrap());
-    let both = Scenario {
-        name: "both".to_owned(),
-        changes: both.to_vec(),
-    };
+    let both = Scenario::new("both".to_owned(), both.to_vec());
     let found = predicted_of(all, &[both]).unwrap();
     assert_eq!((found.scenarios[0].gain_s * 1e3).round(), 2.0);
 }
@@ -847,5 +838,36 @@ proptest! {
             prop_assert_eq!((outcome.gain_s * 1e9).round() as i64, end - last);
             prop_assert_eq!(outcome.root_causes.as_deref(), Some(&first_causes(analyze(mended))[..]));
         }
+    }
+}
+
+/// What is wrong with a change of a file is told with its line, also if only the run can tell.
+#[test]
+fn what_a_run_does_not_have_is_told_with_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("s.toml");
+    for (text, line, words) in [
+        (
+            "[a]\nnetwork = 'latency=0.5'\nspeed_up = 'rank:9=2'\n",
+            3,
+            "a: there is no rank 9",
+        ),
+        (
+            "[a]\nspeed_up = 'wrk=2'\n",
+            2,
+            "a: no place of this run is called wrk",
+        ),
+        (
+            "[a]\nnetwork = 'latency=0.5'\n[b]\nspeed_up = ['rank:0=2', 'rank:0=2']\n",
+            4,
+            "b: --speed-up rank:0=2 is said twice",
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let scenarios = Scenario::read(&file).unwrap();
+        let calls = messages(&[2, 4], &[(6, 7), (8, 13)], 14);
+        let said = predicted_of(calls, &scenarios).unwrap_err();
+        let told = format!("{}:{line}: {words}", file.display());
+        assert!(said.starts_with(&told), "{said}");
     }
 }

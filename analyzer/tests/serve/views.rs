@@ -329,10 +329,7 @@ fn a_change_gains_what_is_predicted() {
         let parsed = changes
             .iter()
             .map(|(kind, words)| laggard_whatif::Change::parse(kind, words).unwrap());
-        let scenario = Scenario {
-            name: String::new(),
-            changes: parsed.collect(),
-        };
+        let scenario = Scenario::new(String::new(), parsed.collect());
         let predicted = predict(&events, Some(share.report().unwrap()), &[scenario]).unwrap();
         let outcome = &predicted.scenarios[0];
         same(&found["time_s"], outcome.time_s);

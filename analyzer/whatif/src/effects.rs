@@ -1,7 +1,7 @@
 //! What scenarios change: computation between calls, what a call takes by itself, and which calls
 //! depend on others.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use laggard_baselines::{Baseline, Table};
 use laggard_engine::events::{Events, OUTSIDE};
 use laggard_patterns::rules::Repair;
@@ -91,10 +91,11 @@ impl Effects {
             };
             for (at, change) in scenario.changes.iter().enumerate() {
                 goes_on()?;
-                if scenario.changes[..at].contains(change) {
-                    bail!("{} is said twice", change.text());
-                }
-                all.add(&mut effect, change, events, report)?;
+                let added = match scenario.changes[..at].contains(change) {
+                    true => Err(anyhow!("{} is said twice", change.text())),
+                    false => all.add(&mut effect, change, events, report),
+                };
+                added.map_err(|why| scenario.complaint(at, why))?;
             }
             let mut repairs = effect.repairs.iter();
             if repairs.any(|(repair, _)| *repair == Repair::Combine) {

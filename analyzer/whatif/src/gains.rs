@@ -110,10 +110,7 @@ fn hints(rules: &RuleBase, report: &Report) -> (Vec<Asked>, Vec<Scenario>) {
             else {
                 continue;
             };
-            let scenario = Scenario {
-                name: said.rule.clone(),
-                changes,
-            };
+            let scenario = Scenario::new(said.rule.clone(), changes);
             let asked = Asked {
                 finding,
                 advice,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use laggard_patterns::rules::Repair;
 use laggard_report::{SourceLocation, words};
 use toml::Spanned;
@@ -62,6 +62,8 @@ pub struct Scenario {
     pub name: String,
     /// The changes.
     pub changes: Vec<Change>,
+    /// If it is from a file: its name, and the lines of the changes.
+    pub(crate) file: Option<(String, Vec<usize>)>,
 }
 
 /// The kinds of changes, with what is said about each.
@@ -198,6 +200,24 @@ fn speed_up(words: &str) -> Result<Change, String> {
 }
 
 impl Scenario {
+    /// Of changes that are in no file.
+    pub fn new(name: String, changes: Vec<Change>) -> Scenario {
+        Scenario {
+            name,
+            changes,
+            file: None,
+        }
+    }
+
+    /// What is wrong with a change, with file and line if it is from a file.
+    pub(crate) fn complaint(&self, change: usize, why: anyhow::Error) -> anyhow::Error {
+        let line = |(file, lines): &(String, Vec<usize>)| Some((file.clone(), *lines.get(change)?));
+        match self.file.as_ref().and_then(line) {
+            Some((file, line)) => anyhow!("{file}:{line}: {}: {why:#}", self.name),
+            None => why,
+        }
+    }
+
     /// Whether all calls stay, with what they wait for.
     pub(crate) fn keeps_calls(&self) -> bool {
         let stays = |change: &Change| match change {
@@ -209,10 +229,7 @@ impl Scenario {
 
     /// A scenario of one change.
     pub fn of(change: Change) -> Scenario {
-        Scenario {
-            name: change.text(),
-            changes: vec![change],
-        }
+        Scenario::new(change.text(), vec![change])
     }
 
     /// Reads a file of scenarios.
@@ -229,7 +246,11 @@ impl Scenario {
             bail!("{shown}: not a text file");
         };
         match Scenario::parse(&text) {
-            Ok(scenarios) => Ok(scenarios),
+            Ok(mut scenarios) => {
+                let files = scenarios.iter_mut().filter_map(|s| s.file.as_mut());
+                files.for_each(|(file, _)| *file = shown.to_string());
+                Ok(scenarios)
+            }
             Err((line, why)) => bail!("{shown}:{line}: {why}"),
         }
     }
@@ -261,18 +282,24 @@ impl Scenario {
             };
             let mut entries: Vec<_> = changes.iter().collect();
             entries.sort_by_key(|(kind, _)| kind.span().start);
-            let mut changes = Vec::new();
+            let (mut changes, mut lines) = (Vec::new(), Vec::new());
             for (kind, value) in entries {
                 let at = line(kind.span().start);
                 let parsed = all(kind.get_ref(), value);
                 changes.extend(
                     parsed.map_err(|why| (at, format!("{name}: {}: {why}", kind.get_ref())))?,
                 );
+                lines.resize(changes.len(), at);
             }
             if changes.is_empty() {
                 return Err((at, format!("{name} changes nothing")));
             }
-            scenarios.push(Scenario { name, changes });
+            let file = Some((String::new(), lines));
+            scenarios.push(Scenario {
+                name,
+                changes,
+                file,
+            });
         }
         match scenarios.is_empty() {
             true => Err((1, "there is no scenario".to_owned())),

@@ -92,10 +92,7 @@ fn with(set: &[usize], number: usize) -> Vec<usize> {
 
 fn without(set: &[usize]) -> Scenario {
     let changes = set.iter().map(|&number| Change::WithoutCause(number, 1.0));
-    Scenario {
-        name: String::new(),
-        changes: changes.collect(),
-    }
+    Scenario::new(String::new(), changes.collect())
 }
 
 #[cfg(test)]

@@ -85,6 +85,13 @@ pub struct Synced {
     groups: Vec<((Set, bool), Sums)>,
 }
 
+/// The meeting that is missed least: the next one was soon after it. Looks may go on since before the first.
+fn least(earlier: &[(i64, Sums)]) -> usize {
+    let gaps = earlier.windows(2).map(|two| two[1].0 - two[0].0);
+    let least = (0..).zip(gaps).skip(1).min_by_key(|&(_, gap)| gap);
+    least.map_or(0, |(at, _)| at)
+}
+
 impl Synced {
     /// Those with other ranks, for a thread that goes on from this one.
     pub fn with_ranks(&self) -> Synced {
@@ -265,7 +272,7 @@ impl Synced {
         if let Some(polled) = polled.filter(is_in_turn) {
             let earlier = self.earlier.entry(number).or_default();
             // The memory of what nobody needs is used again.
-            let spare = (earlier.len() == MOST_EARLIER).then(|| earlier.remove(0).1);
+            let spare = (earlier.len() == MOST_EARLIER).then(|| earlier.remove(least(earlier)).1);
             let mut before = spare.unwrap_or_default();
             before.copy(sums);
             before.later = sums.later;

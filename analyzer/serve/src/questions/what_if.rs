@@ -32,10 +32,10 @@ impl WhatIf {
                 change => Ok(change),
             }
         });
-        Ok(Scenario {
-            name: String::new(),
-            changes: changes.collect::<Result<_>>()?,
-        })
+        Ok(Scenario::new(
+            String::new(),
+            changes.collect::<Result<_>>()?,
+        ))
     }
 }
 
