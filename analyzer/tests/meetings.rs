@@ -6,7 +6,7 @@ use crate::roots::key;
 use crate::support::*;
 use laggard_engine::AnalyzeOptions;
 use laggard_trace::calls::number::*;
-use laggard_trace::{Communicator, Definition, Signature};
+use laggard_trace::{Communicator, Definition, Signature, flags};
 
 const MS: u64 = 1_000_000;
 
@@ -202,4 +202,33 @@ fn a_root_that_met_its_members_before_is_compared_from_there() {
         let rows = [("0", 10, 11, 320), ("1-2", 1, 10, 12), ("1-2", 11, 10, 36)];
         assert_eq!(costs(|| run(operation)), expected(rows), "{operation}");
     }
+}
+
+/// Rank 1 waits for rank 0 to start an operation, and then, in the same call, to go on with it: both compute for 20 ms
+/// between start and end. What rank 1 did before it waited is no reason for that.
+#[test]
+fn who_has_started_late_may_go_on_late() {
+    let run = || {
+        let mut run = Run::new(2, &[]);
+        for _ in 0..4 {
+            run.computes(0, 60);
+            let start = Signature {
+                flags: flags::COLLECTIVE | flags::POSTS,
+                ..collective(MPI_Iallreduce, -1)
+            };
+            for (rank, now) in run.ranks.iter_mut().zip(&mut run.now) {
+                rank.call(10, start, *now, *now + MS / 100);
+                *now += MS / 100 + 20 * MS;
+            }
+            let there = run.now[0];
+            for (rank, now) in run.ranks.iter_mut().zip(&mut run.now) {
+                let request = rank.posts() - 1;
+                rank.waitall(11, &[(request, None)], *now, there + MS / 100);
+                *now = there + MS / 100;
+            }
+        }
+        run
+    };
+    let rows = [("0", 1, 10, 40), ("0", 11, 10, 120), ("0", 10, 11, 80)];
+    assert_eq!(costs(run), expected(rows));
 }

@@ -147,6 +147,9 @@ impl Walker<'_> {
         let (mut is_alone, mut transfer) = (false, 0);
         let partner = self.partner(link.late_rank, link.late_thread);
         let number = self.synced.number(partner);
+        // Who waits for one that had come, in the same call, has done nothing since.
+        let goes_on = link.pattern == PatternId::WaitForProgress as u16
+            && self.partners.iter().any(|met| met.partner == number);
         let since = match row.and_then(team) {
             Some(group) if is_met && self.folds => {
                 // Only the root of a rooted one meets all.
@@ -218,7 +221,11 @@ impl Walker<'_> {
         } else {
             &[]
         };
-        let spent = self.spent.since(since).iter();
+        let spent = match goes_on {
+            true => &[][..],
+            false => self.spent.since(since),
+        };
+        let spent = spent.iter();
         match looks {
             [] => times.extend(spent),
             _ => times.extend(spent.filter(|(number, _)| !looks.contains(number))),
