@@ -13,14 +13,19 @@ pub type Times = BTreeMap<Key, i64>;
 enum Whom {
     Rank(usize),
     Group(usize),
+    /// A rank, in a wait of one of the two.
+    Two(usize),
+    /// The members of a group, or each of them their root.
+    Few(usize, bool),
 }
 
 /// What a rank did since it met others.
 struct Since {
     /// Its waits, too.
     times: Times,
-    /// In which of its calls they met; and if that was by a broadcast, in which group.
+    /// In which of its calls they met, with whom; and if that was by a broadcast, in which group.
     met: usize,
+    with: With,
     broadcast: Option<usize>,
     /// The calls from then on whose waits count.
     after: std::ops::Range<usize>,
@@ -49,15 +54,20 @@ fn has_all(machine: &Machine, group: usize, of: usize) -> bool {
 /// The last meeting of a rank with others before a call.
 fn meeting(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Meet> {
     let calls = &machine.done[rank];
-    let is_met = |with: With| match (with, whom) {
+    let is_met = |meet: &Meet| match (meet.with, whom) {
         (With::All, Whom::Rank(_) | Whom::Group(_)) => true,
-        (With::Rank(with), Whom::Rank(rank)) => with == rank,
+        (With::Rank(with), Whom::Rank(rank) | Whom::Two(rank)) => with == rank,
+        (With::Group(with), Whom::Few(group, is_root)) => {
+            let is_same = machine.groups[with] == machine.groups[group];
+            is_same && meet.broadcast.is_some() == is_root
+        }
         (With::Group(group), Whom::Rank(rank)) => machine.groups[group].contains(&rank),
         (With::Group(with), Whom::Group(group)) => has_all(machine, with, group),
-        (With::Rank(_), Whom::Group(_)) => false,
+        (With::Rank(_), Whom::Group(_) | Whom::Few(..)) => false,
+        (With::Group(_), Whom::Two(_)) | (With::All, Whom::Two(_) | Whom::Few(..)) => false,
     };
     let meets = calls[..until].iter().flat_map(|call| &call.meets);
-    let meets = meets.filter(|meet| is_met(meet.with));
+    let meets = meets.filter(|meet| is_met(meet));
     let last = meets.clone().max_by_key(|meet| {
         let which = match meet.with {
             With::Group(_) => 0,
@@ -124,6 +134,7 @@ fn since(machine: &Machine, rank: usize, whom: Whom, until: usize) -> Option<Sin
     Some(Since {
         times,
         met: last.at,
+        with: last.with,
         broadcast: last.broadcast,
         after,
     })
@@ -257,12 +268,16 @@ fn excess(machine: &Machine, team: &Team<'_>, as_whole: bool) -> (Times, Vec<Cou
         let last = if is_later { last } else { all };
         add(&last.times);
         // The late one may have met not all of them then: what it did until then is the same for both.
-        let is_alone = match last.broadcast {
-            Some(of) if is_later => !has_all(machine, of, group),
-            of => is_later || of.is_some(),
+        let whom = match (last.with, last.broadcast) {
+            (With::Rank(_), Some(of)) => {
+                (!has_all(machine, of, group)).then_some(Whom::Few(of, true))
+            }
+            (With::Group(of), None) => is_later.then_some(Whom::Few(of, false)),
+            (With::Rank(_), None) | (With::Group(_), Some(_)) => Some(Whom::Two(rank)),
+            (With::All, _) => None,
         };
-        let later = since(machine, late, Whom::Rank(rank), call);
-        if let Some(later) = later.filter(|later| is_alone && later.met > own.met) {
+        let later = whom.and_then(|whom| since(machine, late, whom, call));
+        if let Some(later) = later.filter(|later| later.met > own.met) {
             let mut before = own.times.clone();
             for (key, time) in &mut before {
                 *time -= later.times.get(key).copied().unwrap_or(0);

@@ -158,6 +158,15 @@ impl Activity {
         }
     }
 
+    /// The same of all members of a set, given by its [hash](crate::roots::members::Members::hash), or of its root with each
+    /// of them.
+    pub fn met_in(set: [u64; 2], is_root: bool) -> Activity {
+        Activity {
+            until: (2 + u16::from(is_root), set),
+            ..Activity::met_alone(0)
+        }
+    }
+
     /// The same in all agents.
     pub fn key(&self) -> [u64; 2] {
         let mut bytes = [0; 40];

@@ -87,12 +87,14 @@ impl Sweep<'_> {
                     let (begin, both) = (excess.more.len(), alike.len());
                     let activities = &walker.activities;
                     for alone in &walker.alone[alone.start as usize..alone.end as usize] {
-                        if other.of(alone.number) > 0 {
+                        // So many of those that wait.
+                        let count = other.of(alone.number);
+                        if count > 0 {
                             let shared = |&(number, time): &(u32, i64)| {
-                                (activities.shared[number as usize], time)
+                                (activities.shared[number as usize], time * count)
                             };
                             let times = walker.listed(&alone.times).iter().map(shared);
-                            other.add(times, &alone.wholes, 0);
+                            other.add(times, &alone.wholes.map(|whole| whole * count), 0);
                         }
                     }
                     other.divide();

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use laggard_comm::Job;
 use laggard_trace::ALL_PES;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::basics::intern::Interner;
 use crate::input::open::Opened;
@@ -25,6 +26,8 @@ pub struct Members {
     set_of: FxHashMap<u32, Set>,
     /// World ranks, ascending. The set of all ranks is empty.
     sets: Vec<Vec<u32>>,
+    /// See [`hash`](Self::hash).
+    hashes: Vec<[u64; 2]>,
     /// Larger sets that have all of a set's members, ascending, but for that of all ranks.
     within: Vec<Vec<u32>>,
 }
@@ -37,7 +40,8 @@ impl Members {
     pub fn gather(job: &dyn Job, opened: &Opened, numbers: &Interner<u64>) -> Result<Members> {
         // By number of the group; those of all ranks are empty.
         let mut of: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        let mut own: Vec<(u64, Vec<u32>)> = Vec::new();
+        let mut own: Vec<(u64, bool, Vec<u32>)> = Vec::new();
+        let mut intercommunicators: FxHashSet<u32> = FxHashSet::default();
         let mut parents: Vec<(u64, u64)> = Vec::new();
         let ranks = opened.agent_of.len();
         for location in &opened.locations {
@@ -57,15 +61,18 @@ impl Members {
                     .chain(&communicator.remote_members);
                 let both: Vec<u32> = both.copied().collect();
                 if !both.is_empty() && (both.len() < ranks || communicator.kind != 0) {
-                    own.push((communicator.id, both));
+                    own.push((communicator.id, communicator.kind != 0, both));
                 }
             }
             let handles = definitions.group_handles.iter();
             parents.extend(handles.map(|handle| (handle.0, handle.1)));
         }
         for bytes in job.all_gather(postcard::to_stdvec(&own)?) {
-            for (id, ranks) in postcard::from_bytes::<Vec<(u64, Vec<u32>)>>(&bytes)? {
+            for (id, is_between, ranks) in
+                postcard::from_bytes::<Vec<(u64, bool, Vec<u32>)>>(&bytes)?
+            {
                 let number = numbers.find(&id);
+                intercommunicators.extend(number.filter(|_| is_between));
                 let known = number.and_then(|number| of.get(&number));
                 if let Some(number) = number.filter(|_| known.is_none_or(|all| !all.is_empty())) {
                     of.entry(number).or_default().extend(ranks);
@@ -85,21 +92,31 @@ impl Members {
                 of.entry(number).or_insert(ranks);
             }
         }
-        Ok(Members::new(of))
+        Ok(Members::new(of, &intercommunicators))
     }
 
-    /// Those of groups by number; of all ranks, they are empty.
-    fn new(of: FxHashMap<u32, Vec<u32>>) -> Members {
+    /// Those of groups by number; of all ranks, they are empty. In intercommunicators, members wait for those of the other group
+    /// alone, so these are sets of their own.
+    fn new(of: FxHashMap<u32, Vec<u32>>, intercommunicators: &FxHashSet<u32>) -> Members {
         let mut members = Members::default();
-        let mut known: FxHashMap<Vec<u32>, Set> = FxHashMap::default();
+        let mut known: FxHashMap<(bool, Vec<u32>), Set> = FxHashMap::default();
         for (group, ranks) in of {
             let next = Set(members.sets.len() as u32);
-            let set = *known.entry(ranks).or_insert_with_key(|ranks| {
+            let key = (intercommunicators.contains(&group), ranks);
+            let set = *known.entry(key).or_insert_with_key(|(is_between, ranks)| {
+                let bytes = ranks.iter().flat_map(|rank| rank.to_le_bytes());
+                let bytes: Vec<u8> = bytes.chain(is_between.then_some(1)).collect();
+                let hash = xxh3_128(&bytes);
+                members.hashes.push([hash as u64, (hash >> 64) as u64]);
                 members.sets.push(ranks.clone());
                 next
             });
             members.set_of.insert(group, set);
         }
+        let between = intercommunicators
+            .iter()
+            .filter_map(|group| members.set_of.get(group));
+        let between: FxHashSet<u32> = between.map(|set| set.0).collect();
         // Whoever has all members of a set has its first one.
         let mut by_first: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (number, ranks) in (0..).zip(&members.sets) {
@@ -109,6 +126,9 @@ impl Members {
         }
         members.within = vec![Vec::new(); members.sets.len()];
         for (number, larger) in (0..).zip(&members.sets) {
+            if between.contains(&number) {
+                continue;
+            }
             let smaller = larger
                 .iter()
                 .filter_map(|rank| by_first.get(rank))
@@ -132,8 +152,12 @@ impl Members {
         known.unwrap_or(Set(group | Set::UNKNOWN))
     }
 
-    /// The ranks of a set, ascending; none if it is that of all ranks.
-    pub fn ranks(&self, set: Set) -> Option<&[u32]> {
+    /// What stands for a set at all agents; `None` if its members are not known.
+    pub fn hash(&self, set: Set) -> Option<[u64; 2]> {
+        self.hashes.get(set.0 as usize).copied()
+    }
+
+    fn ranks(&self, set: Set) -> Option<&[u32]> {
         self.sets.get(set.0 as usize).map(Vec::as_slice)
     }
 
@@ -170,12 +194,14 @@ mod tests {
             vec![0, 1, 3],
             vec![1, 2],
             vec![3],
+            vec![0, 1, 3],
         ];
-        let members = Members::new((10..).zip(groups).collect());
+        let between = [16].into_iter().collect();
+        let members = Members::new((10..).zip(groups).collect(), &between);
         let [all, two, dup, three, other, one] = [10, 11, 12, 13, 14, 15].map(|of| members.set(of));
-        let unknown = [16, 17].map(|of| members.set(of));
+        let unknown = [17, 18].map(|of| members.set(of));
         assert_eq!(two, dup);
-        assert!(unknown[0] != unknown[1] && members.set(16) == unknown[0]);
+        assert!(unknown[0] != unknown[1] && members.set(17) == unknown[0]);
         assert!(members.is_all(all) && !members.is_all(two) && !members.is_all(unknown[0]));
         let has_all = |set| {
             let sets = [all, two, three, other, one, unknown[0]];
@@ -188,6 +214,11 @@ mod tests {
             has_all(unknown[0]),
             [false, false, false, false, false, true]
         );
+        // An intercommunicator is a set of its own, in which not all meet.
+        let between = members.set(16);
+        assert!(between != three && members.hash(between) != members.hash(three));
+        assert_eq!(has_all(between), [false; 6]);
+        assert!(members.has_all(between, between) && members.has(between, 3));
         let has = |set| [0, 1, 2, 3].map(|rank| members.has(set, rank));
         assert_eq!(
             [all, three].map(has),

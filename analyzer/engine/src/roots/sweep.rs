@@ -8,7 +8,7 @@ use crate::basics::ends::NONE;
 use crate::basics::intern::Interner;
 use crate::clock::ClockMap;
 use crate::replay::rank::Rank;
-use crate::roots::activities::{Activity, Shared};
+use crate::roots::activities::Shared;
 use crate::roots::idle::Idle;
 use crate::roots::load::Sent;
 use crate::roots::members::Members;
@@ -224,8 +224,7 @@ impl<'s> Sweep<'s> {
         for walker in &mut self.walkers {
             self.shared.add(&mut walker.activities, self.search.folds);
             for alone in &mut walker.alone {
-                let met = Activity::met_alone(alone.rank);
-                alone.number = self.shared.number(&met, self.search.folds);
+                alone.number = self.shared.number(&alone.met, self.search.folds);
             }
         }
         let (walkers, spoken) = (&self.walkers[..], &mut self.spoken);

@@ -1,6 +1,5 @@
 //! When a location last synchronised with others, and what it had done until then.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 
@@ -53,6 +52,15 @@ pub enum Partner {
     Rank(u32),
     /// A thread of the same rank, by its number.
     Thread(u32),
+}
+
+/// In what two locations met without others who wait, too.
+#[derive(Clone, Copy, Debug)]
+pub enum Few {
+    /// By themselves.
+    Two,
+    /// With all of a set, or each of them with its root.
+    Of(Set, bool),
 }
 
 /// As one number: that is hashed at once.
@@ -142,6 +150,17 @@ impl Synced {
         polled: Option<Polled>,
         members: &Members,
     ) -> &Sums {
+        self.last((partner, number), polled, members).0
+    }
+
+    /// The same, and if it was with others: with whom, and whether this one was the root.
+    #[inline]
+    fn last(
+        &self,
+        (partner, number): (Partner, u32),
+        polled: Option<Polled>,
+        members: &Members,
+    ) -> (&Sums, Option<(Set, bool)>) {
         let mut last = match partner {
             Partner::Rank(_) => &self.all,
             Partner::Thread(thread) => self.with_thread(thread),
@@ -149,13 +168,13 @@ impl Synced {
         let pair = self.pair_before(number, polled);
         last = if pair.order > last.order { pair } else { last };
         let Partner::Rank(rank) = partner else {
-            return last;
+            return (last, None);
         };
         let order = last.order;
         let later = self.groups.iter();
         let mut later = later.take_while(|(_, sums)| sums.order > order);
         let met = later.find(|((set, _), _)| members.has(*set, rank));
-        met.map_or(last, |(_, sums)| sums)
+        met.map_or((last, None), |(group, sums)| (sums, Some(*group)))
     }
 
     /// The last one of a pair before a wait: who looks at several things in turn still waits for one when another
@@ -178,41 +197,50 @@ impl Synced {
         met.map_or(&self.threads, |(_, sums)| sums)
     }
 
-    /// The last one with a partner, given with its number, before a wait that all of a set may have; and whether not all of
-    /// them were in it, so that this one has to say so.
+    /// The last one with a partner, given with its number, before a wait that all of a set may have; and in what they met
+    /// without others of them.
     #[inline]
-    pub fn in_team(&self, partner: (Partner, u32), set: Set, members: &Members) -> (&Sums, bool) {
+    pub fn in_team(
+        &self,
+        partner: (Partner, u32),
+        set: Set,
+        members: &Members,
+    ) -> (&Sums, Option<Few>) {
         let (met, is_root) = self.with_set(set, members);
-        let last = self.with(partner, None, members);
-        let has_all = |team| members.has_all(team, set);
-        match last.order > met.order {
-            true => (last, !last.team.is_some_and(has_all)),
-            false => (met, is_root),
+        let (last, group) = self.last(partner, None, members);
+        if last.order <= met.order {
+            return (met, is_root.then_some(Few::Two));
         }
+        let few = match (group, last.team) {
+            (Some((group, false)), _) => Some(Few::Of(group, false)),
+            // The others met the root as one.
+            (Some((_, true)), _) | (None, None) => Some(Few::Two),
+            (None, Some(team)) => (!members.has_all(team, set)).then_some(Few::Of(team, true)),
+        };
+        (last, few)
     }
 
-    /// The last ones since `met` with ranks of a set, in which not all of them were.
-    pub fn alone(&self, met: &Sums, set: Set, members: &Members) -> Vec<(u32, &Sums)> {
+    /// The last ones since `met` with ranks of a set, in which not all of them were; of two with the rank of the other one.
+    pub fn by_few(
+        &self,
+        met: &Sums,
+        set: Set,
+        members: &Members,
+    ) -> impl Iterator<Item = (Few, u32, &Sums)> {
         let order = met.order;
-        let pairs = self.pairs.iter().filter_map(|(partner, &pair)| {
+        let pairs = self.pairs.iter().filter_map(move |(partner, &pair)| {
             let pair = &self.sums[pair as usize];
             match partner {
-                Partner::Rank(rank) if pair.order > order => Some((*rank, pair)),
+                Partner::Rank(rank) if pair.order > order && members.has(set, *rank) => {
+                    Some((Few::Two, *rank, pair))
+                }
                 _ => None,
             }
         });
         let groups = self.groups.iter();
-        let groups = groups.take_while(|(_, sums)| sums.order > order);
-        let groups = groups.flat_map(|((group, _), sums)| {
-            let ranks = members.ranks(*group).unwrap_or_default();
-            ranks.iter().map(move |&rank| (rank, sums))
-        });
-        let alone = pairs.chain(groups);
-        let mut alone: Vec<_> = alone.filter(|(rank, _)| members.has(set, *rank)).collect();
-        // In one call, the two of a wait come first, as in `with`.
-        alone.sort_by_key(|&(rank, sums)| (rank, Reverse(sums.order)));
-        alone.dedup_by_key(|(rank, _)| *rank);
-        alone
+        let groups = groups.take_while(move |(_, sums)| sums.order > order);
+        let groups = groups.map(|((group, is_root), sums)| (Few::Of(*group, *is_root), 0, sums));
+        pairs.chain(groups)
     }
 
     /// The last one with all of a set, and perhaps others; and whether only this one met the others.

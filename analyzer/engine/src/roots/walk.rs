@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use crate::basics::ends::NONE;
 use crate::basics::room;
 use crate::clock::ClockMap;
-use crate::roots::activities::{Activities, INSIDE, OfCall, Told, is_call, is_plain};
+use crate::roots::activities::{Activities, Activity, INSIDE, OfCall, Told, is_call, is_plain};
 use crate::roots::counters::InCounters;
 use crate::roots::functions::{Functions, InFunctions};
 use crate::roots::load::{Sending, Sent};
@@ -105,13 +105,13 @@ pub struct Waited {
     pub alike: u32,
 }
 
-/// A rank that a late location met by itself after their group had met. What the late one did until
+/// Whom a late location met without the others after their group had met. What the late one did until
 /// then is the same for both.
 #[derive(Clone, Debug)]
 pub struct Alone {
-    pub rank: u32,
-    /// The agent's number of [`Activity::met_alone`](crate::roots::activities::Activity::met_alone):
-    /// with that, the rank says so, too.
+    /// With that, those whom it met say so, too.
+    pub met: Activity,
+    /// The agent's number of that.
     pub number: u32,
     /// What the late location did.
     pub times: Times,
@@ -249,7 +249,7 @@ pub struct Walker<'a> {
     pub waits: Vec<Waited>,
     /// By late call of this slab, of those that were found; and places in `alone`.
     pub blames: Vec<(Blame, i64, Times, Range<u32>)>,
-    /// Members that it met by itself after their group had met.
+    /// Members that it met without others after their group had met.
     pub alone: Vec<Alone>,
     /// By activity.
     longer: Vec<Longer>,

@@ -10,7 +10,7 @@ use super::{Alone, Late, Met, Times, Waited, Walker};
 use crate::basics::ends::NONE;
 use crate::roots::activities::{Activity, Kind};
 use crate::roots::members::Members;
-use crate::roots::synced::{Partner, Polled};
+use crate::roots::synced::{Few, Partner, Polled};
 use crate::stream::rows::Row;
 use crate::wire::links::{Blame, Link};
 
@@ -89,11 +89,14 @@ impl Walker<'_> {
         let first = self.alone.len() as u32;
         if late.group != NONE {
             let set = members.set(late.group);
-            for (rank, met) in self.synced.alone(since, set, members) {
+            for (few, rank, sums) in self.synced.by_few(since, set, members) {
+                let Some(met) = met_by(few, rank, members) else {
+                    continue;
+                };
                 let first = self.times.len();
-                self.spent.between(since, met, &mut self.times);
+                self.spent.between(since, sums, &mut self.times);
                 self.alone.push(Alone {
-                    rank,
+                    met,
                     number: NONE,
                     wholes: self.activities.wholes(&self.times[first..]),
                     times: times_from(first, &self.times),
@@ -144,7 +147,7 @@ impl Walker<'_> {
         } else if completes_all {
             self.all_there = self.all_there.max(leave);
         }
-        let (mut is_alone, mut transfer) = (false, 0);
+        let (mut few, mut transfer) = (None, 0);
         let partner = self.partner(link.late_rank, link.late_thread);
         let number = self.synced.number(partner);
         // Who waits for one that had come, in the same call, has done nothing since.
@@ -166,7 +169,7 @@ impl Walker<'_> {
                     });
                 }
                 let since;
-                (since, is_alone) = self.synced.in_team((partner, number), set, members);
+                (since, few) = self.synced.in_team((partner, number), set, members);
                 since
             }
             _ => {
@@ -230,9 +233,8 @@ impl Walker<'_> {
             [] => times.extend(spent),
             _ => times.extend(spent.filter(|(number, _)| !looks.contains(number))),
         }
-        if is_alone {
-            let number = activities.number(Activity::met_alone(self.name.0));
-            times.push((number, 1));
+        if let Some(met) = few.and_then(|few| met_by(few, self.name.0, members)) {
+            times.push((activities.number(met), 1));
         }
         let wholes = activities.wholes(&times[first..]);
         let times = times_from(first, times);
@@ -319,6 +321,14 @@ impl Walker<'_> {
         self.spent.take_back(number, rest - off);
         let charged = link.share - inside;
         self.spent.waited = self.spent.waited.saturating_add(charged);
+    }
+}
+
+/// What says that two met without others: of two by themselves, with the rank of the one that waits.
+fn met_by(few: Few, rank: u32, members: &Members) -> Option<Activity> {
+    match few {
+        Few::Two => Some(Activity::met_alone(rank)),
+        Few::Of(set, is_root) => Some(Activity::met_in(members.hash(set)?, is_root)),
     }
 }
 
