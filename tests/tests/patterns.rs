@@ -96,7 +96,9 @@ programs! {
     python_mpi4py: "python_mpi4py.py";
     off_processor_asleep: "off_processor_asleep.c";
     root_cause_chain: "root_cause_chain.c";
+    root_cause_duplicate: "root_cause_duplicate.c";
     root_cause_file_request: "root_cause_file_request.c";
+    root_cause_gather: "root_cause_gather.c";
     root_cause_fortran: "root_cause_fortran.f90";
     root_cause_innocent: "root_cause_innocent.c";
     root_cause_io: "root_cause_io.c";
