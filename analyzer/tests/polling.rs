@@ -629,16 +629,8 @@ fn looks_at_variables_beside_one_that_ends_the_loop_wait_for_the_same() {
                     r[1].call(21, vain(address), at, at + 10 * US);
                 }
             }
-            let put = Signature {
-                send: Endpoint {
-                    peer: 1,
-                    tag: 1,
-                    bytes: 8,
-                },
-                ..on_memory(shmem("shmem_long_p"), 0, 64)
-            };
             let one = Record::extension_u64(Extension::Value, 1);
-            r[0].extended(10, put, &[one], (60 * MS, 60 * MS + US));
+            r[0].extended(10, put(64), &[one], (60 * MS, 60 * MS + US));
             let found = on_memory(test, 0, 64);
             r[1].extended(21, found, &[one], (61 * MS, 61 * MS + US));
             // What is left of the turn, and perhaps another one.
@@ -796,20 +788,24 @@ fn on_memory(operation: u16, more: u16, address: u64) -> Signature {
     }
 }
 
+/// A rank writes a variable of rank 1.
+fn put(address: u64) -> Signature {
+    Signature {
+        send: Endpoint {
+            peer: 1,
+            tag: 1,
+            bytes: 8,
+        },
+        ..on_memory(shmem("shmem_long_p"), 0, address)
+    }
+}
+
 #[test]
 fn a_variable_is_looked_at_until_it_is_written() {
     let report = report(|| {
         let mut r = ranks(2);
-        let put = Signature {
-            send: Endpoint {
-                peer: 1,
-                tag: 1,
-                bytes: 8,
-            },
-            ..on_memory(shmem("shmem_long_p"), 0, 64)
-        };
         let one = Record::extension_u64(Extension::Value, 1);
-        r[0].extended(10, put, &[one], (60 * MS, 60 * MS + US));
+        r[0].extended(10, put(64), &[one], (60 * MS, 60 * MS + US));
         // Another variable, which nobody writes.
         r[1].looks_at(
             21,
@@ -839,14 +835,6 @@ fn looks_at_a_variable_that_nobody_wrote_are_unexplained() {
     let trace = |writes: u64| {
         move || {
             let mut r = ranks(2);
-            let put = |address| Signature {
-                send: Endpoint {
-                    peer: 1,
-                    tag: 1,
-                    bytes: 8,
-                },
-                ..on_memory(shmem("shmem_long_p"), 0, address)
-            };
             let one = Record::extension_u64(Extension::Value, 1);
             for write in 0..writes {
                 let address = if write == 0 { 64 } else { 128 };
